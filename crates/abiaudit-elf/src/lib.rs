@@ -1,0 +1,1 @@
+//! What one ELF file says: one bounded pass into an Object.

@@ -1,0 +1,1 @@
+//! What the dynamic loader makes of objects: library search.

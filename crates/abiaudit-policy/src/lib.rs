@@ -1,0 +1,1 @@
+//! What a target system offers: libraries, versions, symbols.

@@ -1,0 +1,1 @@
+//! Reports: text, JSON, SARIF, JUnit, GitHub, Markdown, auditwheel-json.

@@ -1,0 +1,1 @@
+//! The verdict and the rules; one file a rule.

@@ -1,0 +1,1 @@
+//! Reads an input (wheel, directory, file) once into a Subject.

@@ -1,0 +1,1 @@
+//! Wheels: zip members, file name, tags, dist-info.

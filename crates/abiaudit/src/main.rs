@@ -1,0 +1,2 @@
+//! The `abiaudit` command.
+fn main() {}
