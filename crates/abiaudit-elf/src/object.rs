@@ -1,0 +1,423 @@
+//! [`Object`]: all facts of one file, and the order in which they are read.
+
+use std::ops::Range;
+
+use object::{Endianness, elf};
+
+use crate::dynamic::{self, Dynamic, Pointers};
+use crate::error::{Fault, ParseError, Problem};
+use crate::hash::{self, GnuHash};
+use crate::identity::{Class, Endian, Identity, ObjectType};
+use crate::image::Image;
+use crate::name::Name;
+use crate::notes::{self, Notes};
+use crate::raw::Elf;
+use crate::relocations::{self, Relocations, Table};
+use crate::sections::{self, Sections, Symtab};
+use crate::segments::{SegmentType, Segments};
+use crate::strings::StringTable;
+use crate::symbols::{self, Symbols};
+use crate::versions::{self, SymbolVersion, Versions};
+
+/// What one ELF file says.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// Class, byte order, machine, type.
+    pub identity: Identity,
+    /// Program headers.
+    pub segments: Segments,
+    /// `PT_INTERP`: the loader that a program asks for.
+    pub interpreter: Option<Name>,
+    /// Dynamic entries.
+    pub dynamic: Dynamic,
+    /// Dynamic symbols.
+    pub symbols: Symbols,
+    /// Version tables.
+    pub versions: Versions,
+    /// Relocation counts; which symbols they use stands with the symbols.
+    pub relocations: Relocations,
+    /// Notes.
+    pub notes: Notes,
+    /// Section names and compiler comments, where there are section headers.
+    pub sections: Sections,
+    /// `.symtab`, if it was asked for.
+    pub symtab: Symtab,
+    /// True for split debug information: the tables that the loader would read have no bytes (`SHT_NOBITS`).
+    pub debug_only: bool,
+    /// Size of the file in bytes.
+    pub size: u64,
+    /// Odd things that leave the rest standing.
+    pub problems: Vec<Problem>,
+}
+
+/// What to read beyond what the loader reads.
+#[derive(Debug, Clone, Default)]
+pub struct Wants {
+    /// Read `.symtab`, which can be as large as the code.
+    pub symtab: bool,
+}
+
+/// The outcome of [`Object::parse`].
+#[derive(Debug)]
+pub enum Parsed {
+    /// All facts were within reach.
+    Complete(Box<Object>),
+    /// These byte ranges of the file are needed too.
+    Missing(Vec<Range<u64>>),
+}
+
+impl Object {
+    /// Reads all facts from the bytes that `image` holds.
+    ///
+    /// # Errors
+    /// [`ParseError`] when the file cannot be what it claims. Irregularities that a loader would not notice, or
+    /// that leave the other facts standing, become [`Object::problems`].
+    pub fn parse(image: &Image<'_>, wants: &Wants) -> Result<Parsed, ParseError> {
+        match parse_any(image, wants) {
+            Ok(object) => Ok(Parsed::Complete(Box::new(object))),
+            Err(Fault::Missing(ranges)) => Ok(Parsed::Missing(ranges)),
+            Err(Fault::Bad(error)) => Err(error),
+        }
+    }
+
+    /// Reads all facts of a file that is in memory as a whole.
+    ///
+    /// # Errors
+    /// As [`Object::parse`].
+    pub fn from_bytes(bytes: &[u8], wants: &Wants) -> Result<Self, ParseError> {
+        match Self::parse(&Image::whole(bytes), wants)? {
+            Parsed::Complete(object) => Ok(*object),
+            Parsed::Missing(ranges) => Err(ParseError::Malformed {
+                what: "file",
+                found: format!("ranges {ranges:?} not in the file"),
+                expected: "a whole file",
+            }),
+        }
+    }
+
+    /// The version that a symbol's index stands for.
+    pub fn version_of(&self, symbol: &crate::Symbol) -> SymbolVersion<'_> {
+        self.versions.of(symbol.version)
+    }
+
+    /// A program rather than a library: it has fixed addresses, says so (`DF_1_PIE`), or names an interpreter
+    /// and no soname. (libc.so.6 and other libraries can be run too: they have a soname.)
+    pub fn is_program(&self) -> bool {
+        match self.identity.object_type {
+            ObjectType::Executable => true,
+            ObjectType::Shared => {
+                self.dynamic.pie() || (self.interpreter.is_some() && self.dynamic.soname.is_none())
+            }
+            _ => false,
+        }
+    }
+
+    /// `PT_GNU_STACK` asks for an executable stack.
+    pub fn executable_stack(&self) -> bool {
+        self.segments.first(SegmentType::GnuStack).is_some_and(crate::Segment::is_executable)
+    }
+
+    /// `PT_TLS`: size in bytes and alignment of the thread-local block.
+    pub fn tls(&self) -> Option<(u64, u64)> {
+        self.segments.first(SegmentType::Tls).map(|s| (s.memory_size, s.align))
+    }
+}
+
+fn parse_any(image: &Image<'_>, wants: &Wants) -> Result<Object, Fault> {
+    const IDENT: u64 = 16;
+    let magic = image.bytes("ELF magic", 0, image.size().min(4))?;
+    if magic != b"\x7fELF" {
+        return Err(ParseError::NotElf.into());
+    }
+    let ident = image.bytes("e_ident", 0, IDENT)?;
+    let (class, data, version) = (ident[4], ident[5], ident[6]);
+    let endian = match data {
+        1 => Endianness::Little,
+        2 => Endianness::Big,
+        value => return Err(ParseError::BadIdent { field: "EI_DATA", value }.into()),
+    };
+    if version != 1 {
+        return Err(ParseError::BadIdent { field: "EI_VERSION", value: version }.into());
+    }
+    match class {
+        1 => parse::<elf::FileHeader32<Endianness>>(image, wants, endian),
+        2 => parse::<elf::FileHeader64<Endianness>>(image, wants, endian),
+        value => Err(ParseError::BadIdent { field: "EI_CLASS", value }.into()),
+    }
+}
+
+fn parse<E: Elf>(image: &Image<'_>, wants: &Wants, endian: Endianness) -> Result<Object, Fault> {
+    let header = image.read::<E>("ELF header", 0)?;
+    let identity = identity(header, endian);
+    let segments = Segments::read(image, header, endian)?;
+    let mut problems = segments.problems();
+    let sections = sections::read(image, header, endian, &mut problems)?;
+    let mut object = Object {
+        interpreter: None,
+        dynamic: Dynamic::default(),
+        symbols: Symbols::default(),
+        versions: Versions::default(),
+        relocations: Relocations::default(),
+        notes: Notes::default(),
+        symtab: Symtab::default(),
+        debug_only: is_debug_only(&identity, &sections),
+        size: image.size(),
+        identity,
+        segments,
+        sections,
+        problems,
+    };
+    if !object.debug_only {
+        read_image::<E>(&mut object, image, endian)?;
+    }
+    if wants.symtab {
+        object.symtab = sections::read_symtab::<E>(image, &object.sections, endian, &mut object.problems)?;
+    }
+    Ok(object)
+}
+
+fn identity<E: Elf>(header: &E, endian: Endianness) -> Identity {
+    let ident = header.e_ident();
+    Identity {
+        class: if E::is_type_64_sized() { Class::Elf64 } else { Class::Elf32 },
+        endian: if endian == Endianness::Little { Endian::Little } else { Endian::Big },
+        os_abi: ident.os_abi.0,
+        abi_version: ident.abi_version,
+        object_type: ObjectType::new(header.e_type(endian).0),
+        machine: header.e_machine(endian).0,
+        flags: header.e_flags(endian).0,
+        entry: header.e_entry(endian).into(),
+    }
+}
+
+/// `objcopy --only-keep-debug` keeps all headers but turns what is loaded into `SHT_NOBITS`, so its program
+/// headers point at bytes that are not there. Relied on only where every dynamic table is gone.
+fn is_debug_only(identity: &Identity, sections: &Sections) -> bool {
+    let mut tables = sections
+        .headers
+        .iter()
+        .filter(|s| {
+            s.is_alloc() && matches!(s.name.as_bytes(), b".dynsym" | b".dynstr" | b".dynamic" | b".text")
+        })
+        .peekable();
+    let linked = matches!(identity.object_type, ObjectType::Executable | ObjectType::Shared);
+    linked && tables.peek().is_some() && tables.all(crate::Section::is_nobits)
+}
+
+/// Reads what the loader reads.
+fn read_image<E: Elf>(object: &mut Object, image: &Image<'_>, endian: Endianness) -> Result<(), Fault> {
+    let segments = &object.segments;
+    object.notes = notes::read(image, segments, &object.identity, endian, &mut object.problems)?;
+    object.interpreter = interpreter(image, segments)?;
+    let Some((entries, pointers)) = dynamic::read_entries::<E>(image, segments, endian)? else {
+        return Ok(());
+    };
+    let layout = Layout::locate::<E>(&object.identity, segments, &pointers)?;
+    layout.require::<E>(image)?;
+    let bytes = match &layout.strings {
+        Some(range) => image.bytes(".dynstr", range.start, range.end - range.start)?,
+        None => &[],
+    };
+    let strings = StringTable::new(bytes);
+    let word_size = if E::is_type_64_sized() { 8 } else { 4 };
+    object.dynamic = dynamic::resolve(entries, word_size, &strings)?;
+    object.versions = read_versions(image, &layout, endian, &strings, &mut object.problems)?;
+    read_symbols::<E>(object, image, &layout, endian, bytes)?;
+    if object.identity.is_mips() {
+        let detail = "MIPS relocations and GOT are not read".to_owned();
+        object.problems.push(Problem { what: "machine", detail });
+    }
+    Ok(())
+}
+
+fn interpreter(image: &Image<'_>, segments: &Segments) -> Result<Option<Name>, Fault> {
+    const PATH_MAX: u64 = 4096;
+    let Some(segment) = segments.first(SegmentType::Interp) else { return Ok(None) };
+    let bytes = image.bytes("PT_INTERP", segment.offset, segment.file_size.min(PATH_MAX))?;
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    Ok(Some(bytes[..end].into()))
+}
+
+/// Where in the file the tables of the dynamic section are.
+struct Layout {
+    strings: Option<Range<u64>>,
+    symbols: Option<u64>,
+    hash: Option<u64>,
+    gnu_hash: Option<u64>,
+    versym: Option<u64>,
+    verneed: Option<(u64, u64)>,
+    verdef: Option<(u64, u64)>,
+    relocations: Vec<Table>,
+    relr: Option<Range<u64>>,
+}
+
+impl Layout {
+    fn locate<E: Elf>(
+        identity: &Identity,
+        segments: &Segments,
+        pointers: &Pointers,
+    ) -> Result<Self, ParseError> {
+        let at = |what, tag| pointers.get(tag).map(|address| segments.offset_of(what, address)).transpose();
+        let sized = |what, tag, size_tag| -> Result<Option<Range<u64>>, ParseError> {
+            let size = pointers.get(size_tag).unwrap_or(0);
+            if size == 0 {
+                return Ok(None);
+            }
+            Ok(at(what, tag)?.map(|offset| offset..offset.saturating_add(size)))
+        };
+        let table = |what, range: Option<Range<u64>>, addends, plt| {
+            range.map(|r| Table { what, offset: r.start, size: r.end - r.start, addends, plt })
+        };
+        let plt_addends = match pointers.get(elf::DT_PLTREL) {
+            Some(kind) => i64::try_from(kind) == Ok(elf::DT_RELA.0),
+            None => pointers.get(elf::DT_RELA).is_some() || E::is_type_64_sized(),
+        };
+        let relocations = if identity.is_mips() {
+            Vec::new()
+        } else {
+            [
+                table("DT_RELA", sized("DT_RELA", elf::DT_RELA, elf::DT_RELASZ)?, true, false),
+                table("DT_REL", sized("DT_REL", elf::DT_REL, elf::DT_RELSZ)?, false, false),
+                table("DT_JMPREL", sized("DT_JMPREL", elf::DT_JMPREL, elf::DT_PLTRELSZ)?, plt_addends, true),
+            ]
+            .into_iter()
+            .flatten()
+            .collect()
+        };
+        let counted = |what, tag, count_tag| -> Result<Option<(u64, u64)>, ParseError> {
+            Ok(at(what, tag)?.map(|offset| (offset, pointers.get(count_tag).unwrap_or(u64::MAX))))
+        };
+        Ok(Self {
+            strings: pointers.strings(segments)?,
+            symbols: at("DT_SYMTAB", elf::DT_SYMTAB)?,
+            hash: at("DT_HASH", elf::DT_HASH)?,
+            gnu_hash: at("DT_GNU_HASH", elf::DT_GNU_HASH)?,
+            versym: at("DT_VERSYM", elf::DT_VERSYM)?,
+            verneed: counted("DT_VERNEED", elf::DT_VERNEED, elf::DT_VERNEEDNUM)?,
+            verdef: counted("DT_VERDEF", elf::DT_VERDEF, elf::DT_VERDEFNUM)?,
+            relocations,
+            relr: sized("DT_RELR", elf::DT_RELR, elf::DT_RELRSZ)?,
+        })
+    }
+
+    /// Asks for everything at once whose size is known, so that one more pass over a stream is enough. Tables
+    /// without a known size are asked for from their start to the next table.
+    fn require<E: Elf>(&self, image: &Image<'_>) -> Result<(), Fault> {
+        let open = [self.symbols, self.hash, self.gnu_hash, self.versym];
+        let open = open.into_iter().chain([self.verneed.map(|v| v.0), self.verdef.map(|v| v.0)]).flatten();
+        let until_next = open.map(|start| {
+            start..self.table_after(start).unwrap_or(image.size()).min(start.saturating_add(64 << 20))
+        });
+        let sized = self.strings.clone().into_iter().chain(self.relocations.iter().map(Table::range));
+        image.require(until_next.chain(sized))
+    }
+
+    /// The start of the nearest table behind `offset`.
+    fn table_after(&self, offset: u64) -> Option<u64> {
+        let starts = [self.symbols, self.hash, self.gnu_hash, self.versym];
+        starts
+            .into_iter()
+            .chain([self.verneed.map(|v| v.0), self.verdef.map(|v| v.0)])
+            .chain([self.strings.as_ref().map(|r| r.start), self.relr.as_ref().map(|r| r.start)])
+            .flatten()
+            .chain(self.relocations.iter().map(|t| t.offset))
+            .filter(|&start| start > offset)
+            .min()
+    }
+}
+
+fn read_versions(
+    image: &Image<'_>,
+    layout: &Layout,
+    endian: Endianness,
+    strings: &StringTable<'_>,
+    problems: &mut Vec<Problem>,
+) -> Result<Versions, Fault> {
+    let mut reader = versions::Reader::new(image, endian, strings);
+    let needs = match layout.verneed {
+        Some((offset, count)) => reader.needs(offset, count)?,
+        None => Vec::new(),
+    };
+    let definitions = match layout.verdef {
+        Some((offset, count)) => reader.definitions(offset, count)?,
+        None => Vec::new(),
+    };
+    let counted =
+        [("DT_VERNEEDNUM", layout.verneed, needs.len()), ("DT_VERDEFNUM", layout.verdef, definitions.len())];
+    for (what, table, found) in counted {
+        if let Some((_, count)) = table.filter(|&(_, count)| count != u64::MAX && count != found as u64) {
+            problems.push(Problem { what, detail: format!("says {count}, the chain has {found}") });
+        }
+    }
+    Ok(Versions::new(needs, definitions, layout.versym.is_some()))
+}
+
+fn read_symbols<E: Elf>(
+    object: &mut Object,
+    image: &Image<'_>,
+    layout: &Layout,
+    endian: Endianness,
+    strings: &[u8],
+) -> Result<(), Fault> {
+    let Some(offset) = layout.symbols else { return Ok(()) };
+    let (gnu_hash, count) = symbol_count::<E>(object, image, layout, offset, endian)?;
+    let mut symbols = symbols::read::<E>(image, offset, count, endian)?;
+    if let Some(at) = layout.versym {
+        let versions = image.read_slice::<object::U16<Endianness>>("DT_VERSYM", at, count)?;
+        for (symbol, version) in symbols.iter_mut().zip(versions.iter().skip(1)) {
+            symbol.version = version.get(endian);
+        }
+    }
+    let (mut relocations, stray) =
+        relocations::mark::<E>(image, &layout.relocations, &object.identity, &mut symbols, endian)?;
+    let word_size = if E::is_type_64_sized() { 8 } else { 4 };
+    relocations.relr_words = layout.relr.as_ref().map_or(0, |r| (r.end - r.start) / word_size);
+    if let Some(index) = stray {
+        let detail = format!("symbol {index} is referred to, the table has {}", symbols.len() + 1);
+        object.problems.push(Problem { what: "relocations", detail });
+    }
+    let (symbols, bad_names) = Symbols::new(symbols, strings, gnu_hash)?;
+    if bad_names > 0 {
+        let detail = format!("{bad_names} symbols have names outside of .dynstr");
+        object.problems.push(Problem { what: ".dynsym", detail });
+    }
+    object.symbols = symbols;
+    object.relocations = relocations;
+    Ok(())
+}
+
+/// From `DT_HASH` if there is one, else from `DT_GNU_HASH`. An empty GNU table does not cover the undefined
+/// symbols, so relocations and the neighbouring table decide there. Never from section headers.
+fn symbol_count<E: Elf>(
+    object: &mut Object,
+    image: &Image<'_>,
+    layout: &Layout,
+    symbols_at: u64,
+    endian: Endianness,
+) -> Result<(Option<GnuHash>, u64), Fault> {
+    let (table, from_gnu) = match layout.gnu_hash {
+        Some(offset) => {
+            let (table, count) = hash::read_gnu_hash::<E>(image, offset, endian)?;
+            (Some(table), count)
+        }
+        None => (None, None),
+    };
+    let from_sysv = match layout.hash {
+        Some(offset) => Some(hash::sysv_symbol_count(image, &object.identity, offset, endian)?),
+        None => None,
+    };
+    if let (Some(sysv), Some(gnu)) = (from_sysv, from_gnu)
+        && sysv != gnu
+    {
+        let detail = format!("DT_HASH says {sysv}, DT_GNU_HASH {gnu}");
+        object.problems.push(Problem { what: "symbol count", detail });
+    }
+    let count = match from_sysv.or(from_gnu) {
+        Some(count) => count,
+        None => {
+            let used = relocations::highest_symbol::<E>(image, &layout.relocations, endian)?;
+            hash::estimated_symbol_count::<E>(image, symbols_at, layout.table_after(symbols_at), used)?
+        }
+    };
+    Ok((table, count))
+}

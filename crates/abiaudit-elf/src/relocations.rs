@@ -1,0 +1,155 @@
+//! Dynamic relocations, reduced to what questions need: which symbols are referred to, and how.
+
+use object::read::elf::{Rel, Rela};
+use object::{Endianness, elf};
+
+use crate::error::Fault;
+use crate::identity::Identity;
+use crate::image::Image;
+use crate::raw::Elf;
+use crate::symbols::Symbol;
+
+/// How relocations refer to a symbol, as a set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RelocationUse(u8);
+
+impl RelocationUse {
+    /// Through `DT_RELA` or `DT_REL`: data, GOT, TLS.
+    pub const DATA: Self = Self(1);
+    /// Through `DT_JMPREL`: a PLT slot, bound lazily unless `BIND_NOW`.
+    pub const PLT: Self = Self(2);
+    /// A COPY relocation: a program keeps its own copy of the variable.
+    pub const COPY: Self = Self(4);
+
+    /// No relocation refers to it.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// `other` is in the set.
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    fn insert(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// Counts of dynamic relocations by table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Relocations {
+    /// Entries of `DT_RELA` and `DT_REL`.
+    pub data: u64,
+    /// Entries of `DT_JMPREL`.
+    pub plt: u64,
+    /// Entries of all these tables that name no symbol: relative ones, mostly.
+    pub without_symbol: u64,
+    /// COPY relocations.
+    pub copy: u64,
+    /// Words of `DT_RELR`, each one address or a bitmap of many.
+    pub relr_words: u64,
+}
+
+/// One table of relocations in the file.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    pub(crate) what: &'static str,
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+    pub(crate) addends: bool,
+    pub(crate) plt: bool,
+}
+
+impl Table {
+    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+        self.offset..self.offset.saturating_add(self.size)
+    }
+}
+
+/// The highest symbol index that any of the tables refers to.
+pub(crate) fn highest_symbol<E: Elf>(
+    image: &Image,
+    tables: &[Table],
+    endian: Endianness,
+) -> Result<Option<u32>, Fault> {
+    let mut highest = None;
+    for table in tables {
+        each::<E>(image, table, endian, |symbol, _| highest = highest.max(Some(symbol)))?;
+    }
+    Ok(highest.filter(|&s| s != 0))
+}
+
+/// Counts the relocations of all tables and marks the symbols that they refer to. Gives the first index that no
+/// symbol has, if there is one.
+pub(crate) fn mark<E: Elf>(
+    image: &Image,
+    tables: &[Table],
+    identity: &Identity,
+    symbols: &mut [Symbol],
+    endian: Endianness,
+) -> Result<(Relocations, Option<u32>), Fault> {
+    let copy = copy_type(identity);
+    let mut counts = Relocations::default();
+    let mut stray = None;
+    for table in tables {
+        let kind = if table.plt { RelocationUse::PLT } else { RelocationUse::DATA };
+        each::<E>(image, table, endian, |symbol, relocation| {
+            if table.plt {
+                counts.plt += 1
+            } else {
+                counts.data += 1
+            }
+            let is_copy = Some(relocation) == copy;
+            counts.copy += u64::from(is_copy);
+            let Some(index) = (symbol as usize).checked_sub(1) else {
+                counts.without_symbol += 1;
+                return;
+            };
+            match symbols.get_mut(index) {
+                Some(s) => {
+                    s.uses.insert(kind);
+                    if is_copy {
+                        s.uses.insert(RelocationUse::COPY);
+                    }
+                }
+                None => stray = stray.or(Some(symbol)),
+            }
+        })?;
+    }
+    Ok((counts, stray))
+}
+
+/// Calls `visit` with symbol index and relocation type of every entry.
+fn each<E: Elf>(
+    image: &Image,
+    table: &Table,
+    endian: Endianness,
+    mut visit: impl FnMut(u32, u32),
+) -> Result<(), Fault> {
+    if table.addends {
+        let count = table.size / size_of::<E::Rela>() as u64;
+        for entry in image.read_slice::<E::Rela>(table.what, table.offset, count)? {
+            visit(entry.r_sym(endian, false), entry.r_type(endian, false).0);
+        }
+    } else {
+        let count = table.size / size_of::<E::Rel>() as u64;
+        for entry in image.read_slice::<E::Rel>(table.what, table.offset, count)? {
+            visit(entry.r_sym(endian), entry.r_type(endian).0);
+        }
+    }
+    Ok(())
+}
+
+/// `R_*_COPY` of the machine (each psABI).
+fn copy_type(identity: &Identity) -> Option<u32> {
+    Some(match elf::Machine(identity.machine) {
+        elf::EM_X86_64 | elf::EM_386 => 5,
+        elf::EM_AARCH64 => 1024,
+        elf::EM_ARM => 20,
+        elf::EM_PPC64 | elf::EM_PPC => 19,
+        elf::EM_S390 => 9,
+        elf::EM_RISCV | elf::EM_LOONGARCH => 4,
+        _ => return None,
+    })
+}
