@@ -1,7 +1,9 @@
 //! The policies against auditwheel's, and the ceilings that everyone knows.
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 
 use abiaudit_policy::{Arch, Libc, LibraryVerdict, NodeVerdict, PolicySet, Target};
