@@ -141,9 +141,10 @@ fn a_ladder_only_grows() {
 #[test]
 fn every_row_equals_auditwheels() {
     let Ok(directory) = std::env::var("ABIAUDIT_AUDITWHEEL_POLICY") else {
-        eprintln!(
-            "SKIPPED: ABIAUDIT_AUDITWHEEL_POLICY does not name the directory of auditwheel's policy files"
-        );
+        // Written past the test harness, which hides what the print macros say in a test that passes.
+        let notice =
+            "SKIPPED: ABIAUDIT_AUDITWHEEL_POLICY does not name the directory of auditwheel's policy files";
+        writeln!(std::io::stderr(), "{notice}").unwrap();
         return;
     };
     let read = |name: &str| -> Vec<serde_json::Value> {
