@@ -68,8 +68,8 @@ impl PolicySet {
         }
         // "manylinux1" and the like are policies, but not of every architecture.
         let elsewhere = POLICIES.iter().find(|row| row.name == policy || row.aliases.contains(&policy));
-        let release = elsewhere.map(|row| (row.libc, row.release));
-        let Some((libc, release)) = release.or_else(|| glibc_release(policy).map(|at| (Libc::Glibc, at)))
+        let Some((libc, release)) =
+            elsewhere.map(|row| (row.libc, row.release)).or_else(|| release_of(policy))
         else {
             return Err(unknown(WhyUnknown::Policy, self.nearest(tag, Some(arch))));
         };
@@ -79,7 +79,7 @@ impl PolicySet {
             return Err(unknown(why, ladder.first().map(Target::tag)));
         };
         if libc == Libc::Musl {
-            return Err(unknown(WhyUnknown::NotCovered, ladder.last().map(Target::tag)));
+            return Err(unknown(WhyUnknown::TooNew, ladder.last().map(Target::tag)));
         }
         let newest = ladder.last().map(Target::release);
         Ok(self.lay_over(base.derive(release, newest < Some(release)), ladder))
@@ -176,7 +176,9 @@ pub enum WhyUnknown {
     Policy,
     /// The policy is older than all of this architecture.
     TooOld,
-    /// No policy of this C library and age covers the architecture.
+    /// It is newer than every musl policy of this architecture, and nobody can say what such a musl will have.
+    TooNew,
+    /// No policy of this C library covers the architecture.
     NotCovered,
 }
 
@@ -188,7 +190,8 @@ impl std::fmt::Display for UnknownTarget {
                 "it does not begin with manylinux_2_N, musllinux_1_N or an older name of these"
             }
             WhyUnknown::TooOld => "the policies of this architecture begin later",
-            WhyUnknown::NotCovered => "no such policy covers this architecture",
+            WhyUnknown::TooNew => "the policies of this architecture end earlier",
+            WhyUnknown::NotCovered => "no policy of this C library covers this architecture",
         };
         write!(f, "unknown target {:?}: {why}", self.tag)?;
         match &self.nearest {
@@ -209,12 +212,16 @@ fn split_tag(tag: &str) -> Option<(&str, Arch)> {
     })
 }
 
-/// `manylinux_2_33` -> (2, 33). Only glibc 2, the only major number that policies know, and only the canonical
-/// spelling: no leading zeros.
-fn glibc_release(policy: &str) -> Option<(u32, u32)> {
-    let minor = policy.strip_prefix("manylinux_2_")?;
-    let canonical = is_numeric(minor) && (minor == "0" || !minor.starts_with('0'));
-    canonical.then(|| minor.parse().ok().map(|minor| (2, minor)))?
+/// `manylinux_2_33` -> glibc 2.33, `musllinux_1_2` -> musl 1.2. Only the major numbers that policies know, and only
+/// the canonical spelling: no leading zeros.
+fn release_of(policy: &str) -> Option<(Libc, (u32, u32))> {
+    let (libc, major, minor) = if let Some(minor) = policy.strip_prefix("manylinux_2_") {
+        (Libc::Glibc, 2, minor)
+    } else {
+        (Libc::Musl, 1, policy.strip_prefix("musllinux_1_")?)
+    };
+    let digits = minor.bytes().all(|byte| byte.is_ascii_digit()) && (minor == "0" || !minor.starts_with('0'));
+    digits.then(|| minor.parse().ok().map(|minor| (libc, (major, minor))))?
 }
 
 /// Levenshtein's distance in bytes.

@@ -132,7 +132,8 @@ fn unknown_tags_name_the_nearest() {
         ("manylinux_2_28_amd64", WhyUnknown::Architecture, Some("manylinux_2_28_x86_64")),
         ("manylinx2014_aarch64", WhyUnknown::Policy, Some("manylinux2014_aarch64")),
         ("manylinux_2_028_x86_64", WhyUnknown::Policy, Some("manylinux_2_28_x86_64")),
-        ("musllinux_1_3_x86_64", WhyUnknown::Policy, Some("musllinux_1_1_x86_64")),
+        ("musllinux_1_0_x86_64", WhyUnknown::TooOld, Some("musllinux_1_1_x86_64")),
+        ("musllinux_1_3_x86_64", WhyUnknown::TooNew, Some("musllinux_1_2_x86_64")),
         ("musllinux_1_1_loongarch64", WhyUnknown::TooOld, Some("musllinux_1_2_loongarch64")),
         ("musllinux_1_2_ppc64", WhyUnknown::NotCovered, None),
     ];
