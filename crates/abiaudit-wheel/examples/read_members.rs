@@ -1,6 +1,8 @@
 //! Reads every member of the wheels given, and does nothing with the content: what an audit costs at least.
 //! `read_members [--sha256] WHEEL..`; compare with `bsdtar -xOf WHEEL >/dev/null`.
 
+#![expect(clippy::print_stdout, reason = "this is a command")]
+
 use std::process::ExitCode;
 
 use abiaudit_wheel::{Archive, Limits, Scratch};

@@ -143,7 +143,8 @@ impl WheelName {
         if version_text.is_empty() || version_text.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(bad("version", version_text));
         }
-        let build = build.map(|text| BuildTag::parse(text).ok_or_else(|| bad("build tag", text))).transpose()?;
+        let build =
+            build.map(|text| BuildTag::parse(text).ok_or_else(|| bad("build tag", text))).transpose()?;
         let [python, abi, platform] = tags;
         if variant.is_some_and(|label| !is_variant_label(label)) {
             return Err(bad("variant label", variant.unwrap_or_default()));
@@ -209,9 +210,8 @@ impl WheelName {
             let mut repeated: Vec<&String> =
                 sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
             repeated.dedup();
-            problems.extend(
-                repeated.into_iter().map(|tag| WheelNameProblem::DuplicateTag { tag: tag.clone() }),
-            );
+            problems
+                .extend(repeated.into_iter().map(|tag| WheelNameProblem::DuplicateTag { tag: tag.clone() }));
         }
         problems
     }
@@ -285,8 +285,9 @@ mod tests {
 
     #[test]
     fn a_plain_name() {
-        let name = WheelName::parse("numpy-1.26.4-cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64.whl")
-            .expect("valid");
+        let name =
+            WheelName::parse("numpy-1.26.4-cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64.whl")
+                .expect("valid");
         assert_eq!(name.name, "numpy");
         assert_eq!(name.version, Some(Version::new([1, 26, 4])));
         assert_eq!((name.build.clone(), name.variant.clone()), (None, None));

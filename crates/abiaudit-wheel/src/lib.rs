@@ -48,7 +48,8 @@ pub mod tags;
 mod support;
 
 pub use archive::{
-    Archive, ArchiveError, ArchiveProblem, Member, MemberError, MemberKind, Method, ReadOutcome, Scratch, Stop,
+    Archive, ArchiveError, ArchiveProblem, Member, MemberError, MemberKind, Method, ReadOutcome, Scratch,
+    Stop,
 };
 pub use distinfo::{DistInfo, DistInfoProblem, Environment, Metadata, Record, RecordProblem, WheelFile};
 pub use filename::{WheelName, WheelNameError, WheelNameProblem};

@@ -332,9 +332,20 @@ mod tests {
     #[test]
     fn platform_tags_round_trip() {
         let known = [
-            "any", "linux_x86_64", "linux_armv7l", "manylinux1_i686", "manylinux2010_x86_64",
-            "manylinux2014_ppc64le", "manylinux_2_5_x86_64", "manylinux_2_28_aarch64", "musllinux_1_2_riscv64",
-            "android_21_arm64_v8a", "macosx_10_9_x86_64", "macosx_11_0_universal2", "win32", "win_amd64",
+            "any",
+            "linux_x86_64",
+            "linux_armv7l",
+            "manylinux1_i686",
+            "manylinux2010_x86_64",
+            "manylinux2014_ppc64le",
+            "manylinux_2_5_x86_64",
+            "manylinux_2_28_aarch64",
+            "musllinux_1_2_riscv64",
+            "android_21_arm64_v8a",
+            "macosx_10_9_x86_64",
+            "macosx_11_0_universal2",
+            "win32",
+            "win_amd64",
         ];
         for text in known {
             let tag = PlatformTag::parse(text);
@@ -342,8 +353,16 @@ mod tests {
             assert!(!matches!(tag, PlatformTag::Other(_)), "{text}");
         }
         let others = [
-            "manylinux_2_x86_64", "manylinux_2_17", "manylinux_2_017_x86_64", "manylinux_99999_1_x86_64",
-            "manylinux_2_17_", "linux_", "manylinux2024_x86_64", "ios_13_0_arm64_iphoneos", "", "win",
+            "manylinux_2_x86_64",
+            "manylinux_2_17",
+            "manylinux_2_017_x86_64",
+            "manylinux_99999_1_x86_64",
+            "manylinux_2_17_",
+            "linux_",
+            "manylinux2024_x86_64",
+            "ios_13_0_arm64_iphoneos",
+            "",
+            "win",
             "manylinux_+2_17_x86_64",
         ];
         for text in others {
@@ -369,8 +388,13 @@ mod tests {
         assert_eq!(promise(&set), platforms(&["manylinux2014_x86_64"]));
         // Minor versions are numbers: 2_5 is older than 2_28.
         let set = platforms(&[
-            "musllinux_1_10_x86_64", "manylinux_2_28_x86_64", "musllinux_1_2_x86_64", "manylinux_2_5_x86_64",
-            "manylinux_2_12_i686", "win32", "any",
+            "musllinux_1_10_x86_64",
+            "manylinux_2_28_x86_64",
+            "musllinux_1_2_x86_64",
+            "manylinux_2_5_x86_64",
+            "manylinux_2_12_i686",
+            "win32",
+            "any",
         ]);
         assert_eq!(
             promise(&set),
@@ -389,11 +413,14 @@ mod tests {
         assert_eq!(
             tags,
             [
-                "py2-none-manylinux1_x86_64", "py2-none-manylinux_2_5_x86_64", "py3-none-manylinux1_x86_64",
+                "py2-none-manylinux1_x86_64",
+                "py2-none-manylinux_2_5_x86_64",
+                "py3-none-manylinux1_x86_64",
                 "py3-none-manylinux_2_5_x86_64",
             ]
         );
-        for bad in ["", "py3", "py3-none", "py3--any", "py3-none-any-x", "py2..py3-none-any", "py 3-none-any"] {
+        for bad in ["", "py3", "py3-none", "py3--any", "py3-none-any-x", "py2..py3-none-any", "py 3-none-any"]
+        {
             assert!(Tag::parse_set(bad).is_err(), "{bad}");
         }
     }

@@ -31,7 +31,10 @@ pub(super) fn name_defects(member: &Member) -> Vec<NameDefect> {
     add(name.split(['/', '\\']).any(|component| component == ".."), NameDefect::ParentTraversal);
     // In an escaped name the backslashes are ours, so the stored bytes are asked.
     add(member.raw_name.contains(&b'\\'), NameDefect::Backslash);
-    add(matches!(name.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic()), NameDefect::DriveLetter);
+    add(
+        matches!(name.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic()),
+        NameDefect::DriveLetter,
+    );
     add(!member.name_is_utf8, NameDefect::NotUtf8);
     add(components(name).next().is_none(), NameDefect::Empty);
     add(name.bytes().any(|byte| byte.is_ascii_control()), NameDefect::ControlCharacter);

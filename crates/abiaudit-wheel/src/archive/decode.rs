@@ -55,11 +55,7 @@ impl Scratch {
     /// Allocates the buffer and the DEFLATE state.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            buffer: vec![0; Self::CHUNK].into_boxed_slice(),
-            inflate: Inflate::new(false),
-            zstd: None,
-        }
+        Self { buffer: vec![0; Self::CHUNK].into_boxed_slice(), inflate: Inflate::new(false), zstd: None }
     }
 }
 
@@ -79,7 +75,10 @@ pub(super) fn read(
         Method::Lzma => unlzma(data, member, limits, &mut output),
         Method::Zstd => unzstd(data, limits, scratch, &mut output),
         Method::Other(_) => {
-            return Err(MemberError::UnsupportedMethod { member: member.name.clone(), method: member.method });
+            return Err(MemberError::UnsupportedMethod {
+                member: member.name.clone(),
+                method: member.method,
+            });
         }
     };
     output.verdict(ended, member)
@@ -105,7 +104,7 @@ struct Output<'a> {
 
 impl Output<'_> {
     fn push(&mut self, chunk: &[u8]) -> Result<(), Ended> {
-        let room = self.declared - self.produced;
+        let room = self.declared.saturating_sub(self.produced);
         let too_long = chunk.len() as u64 > room;
         let chunk = if too_long { chunk.get(..room as usize).unwrap_or(chunk) } else { chunk };
         if !chunk.is_empty() {
@@ -128,12 +127,9 @@ impl Output<'_> {
                 found: bytes.saturating_add(1),
                 more: true,
             }),
-            Err(Ended::Corrupt(message)) => Err(MemberError::Corrupt {
-                member: name(),
-                method: member.method,
-                produced: bytes,
-                message,
-            }),
+            Err(Ended::Corrupt(message)) => {
+                Err(MemberError::Corrupt { member: name(), method: member.method, produced: bytes, message })
+            }
             Ok(_) if bytes != member.size => Err(MemberError::SizeMismatch {
                 member: name(),
                 expected: member.size,
@@ -187,8 +183,7 @@ fn bunzip2(data: &[u8], scratch: &mut Scratch, output: &mut Output<'_>) -> Resul
     let mut decoder = Bunzip2::new(false);
     loop {
         let (consumed_before, produced_before) = (decoder.total_in(), decoder.total_out());
-        let status =
-            decoder.decompress(rest, buffer).map_err(|error| Ended::Corrupt(error.to_string()))?;
+        let status = decoder.decompress(rest, buffer).map_err(|error| Ended::Corrupt(error.to_string()))?;
         let consumed = (decoder.total_in() - consumed_before) as usize;
         let produced = (decoder.total_out() - produced_before) as usize;
         rest = rest.get(consumed..).unwrap_or_default();

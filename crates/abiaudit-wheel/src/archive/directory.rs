@@ -52,10 +52,9 @@ fn locate(bytes: &[u8]) -> Result<ZipSliceArchive<&[u8]>, ArchiveError> {
                 offset,
                 expected: "expected the central directory to begin before this record",
             },
-            _ => ArchiveError::BadEndRecord {
-                offset,
-                expected: "expected a complete record with its comment",
-            },
+            _ => {
+                ArchiveError::BadEndRecord { offset, expected: "expected a complete record with its comment" }
+            }
         }
     })
 }
@@ -144,9 +143,7 @@ fn read_member(
             let after = zip.get_ref().get(end as usize..).unwrap_or_default();
             compare_headers(&member, &local.local_header(), after)
         }
-        Err(_) => {
-            Some(ArchiveProblem::NoLocalHeader { member: index, offset: member.local_header_offset })
-        }
+        Err(_) => Some(ArchiveProblem::NoLocalHeader { member: index, offset: member.local_header_offset }),
     };
     (member, problem)
 }

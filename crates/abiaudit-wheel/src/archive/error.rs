@@ -80,7 +80,9 @@ pub enum ArchiveError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MemberError {
     /// The local header or the data is outside the file.
-    #[error("{member}: local header at offset {offset} or its {compressed_size} bytes of data are not in the file")]
+    #[error(
+        "{member}: local header at offset {offset} or its {compressed_size} bytes of data are not in the file"
+    )]
     OutOfBounds {
         /// Member name.
         member: String,

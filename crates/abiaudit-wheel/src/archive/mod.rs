@@ -81,12 +81,8 @@ impl Archive {
 
     fn new(bytes: Bytes, limits: &Limits) -> Result<Self, ArchiveError> {
         let directory = directory::read(bytes.as_slice(), limits)?;
-        let mut archive = Self {
-            bytes,
-            members: directory.members,
-            problems: directory.problems,
-            limits: limits.clone(),
-        };
+        let mut archive =
+            Self { bytes, members: directory.members, problems: directory.problems, limits: limits.clone() };
         checks::names(&archive.members, &mut archive.problems);
         checks::overlaps(&mut archive.members, directory.offset, &mut archive.problems);
         checks::sizes(&mut archive.members, limits, &mut archive.problems);

@@ -216,10 +216,8 @@ impl DistInfo {
         if let Some(wheel) = &self.wheel {
             let named = file_name.build.as_ref().map(|build| build.text.clone());
             if wheel.build != named {
-                self.problems.push(DistInfoProblem::BuildMismatch {
-                    wheel: wheel.build.clone(),
-                    file_name: named,
-                });
+                self.problems
+                    .push(DistInfoProblem::BuildMismatch { wheel: wheel.build.clone(), file_name: named });
             }
             self.problems.extend(compare_tags(&file_name.tags(), &wheel.tags));
         }
@@ -235,10 +233,10 @@ fn file_member<'a>(archive: &'a Archive, name: &str) -> Option<&'a Member> {
 fn misfit(directory: &str, file_name: &WheelName) -> u8 {
     let stem = directory.strip_suffix(".dist-info").unwrap_or(directory);
     let (name, version) = stem.rsplit_once('-').unwrap_or((stem, ""));
-    if normalize_name(name) != file_name.normalized_name() {
-        2
-    } else {
+    if normalize_name(name) == file_name.normalized_name() {
         u8::from(!same_version(version, &file_name.version_text))
+    } else {
+        2
     }
 }
 

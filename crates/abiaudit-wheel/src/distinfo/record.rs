@@ -230,9 +230,12 @@ impl Record {
     fn note_duplicates(&self, problems: &mut Vec<RecordProblem>) {
         let mut order: Vec<&RecordRow> = self.rows.iter().collect();
         order.sort_by(|a, b| a.path.cmp(&b.path));
-        problems.extend(order.windows(2).filter(|pair| pair[0].path == pair[1].path).map(|pair| {
-            RecordProblem::Duplicate { path: pair[1].path.clone(), line: pair[1].line }
-        }));
+        problems.extend(
+            order
+                .windows(2)
+                .filter(|pair| pair[0].path == pair[1].path)
+                .map(|pair| RecordProblem::Duplicate { path: pair[1].path.clone(), line: pair[1].line }),
+        );
     }
 
     /// Whether a path needs neither hash nor row: RECORD itself, which cannot hold its own hash, and its
@@ -266,7 +269,8 @@ pub fn compare<'a>(
         compare_row(row, &member, &mut problems);
     }
     for row in &record.rows {
-        let ghost = listed.get(row.path.as_str()).is_some_and(|(last, seen)| !seen && std::ptr::eq(*last, row));
+        let ghost =
+            listed.get(row.path.as_str()).is_some_and(|(last, seen)| !seen && std::ptr::eq(*last, row));
         if ghost && !row.path.ends_with('/') {
             problems.push(RecordProblem::Ghost { path: row.path.clone() });
         }

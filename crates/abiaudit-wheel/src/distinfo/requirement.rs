@@ -152,11 +152,18 @@ fn legacy_form(raw: &str) -> Option<String> {
     if !after.trim().is_empty() {
         return None;
     }
-    let specifiers: Vec<String> = specifiers
-        .split(',')
-        .map(str::trim)
-        .map(|one| if one.starts_with(|c: char| c.is_ascii_digit()) { format!("=={one}") } else { one.to_owned() })
-        .collect();
+    let specifiers: Vec<String> =
+        specifiers
+            .split(',')
+            .map(str::trim)
+            .map(|one| {
+                if one.starts_with(|c: char| c.is_ascii_digit()) {
+                    format!("=={one}")
+                } else {
+                    one.to_owned()
+                }
+            })
+            .collect();
     let marker = if marker.is_empty() { String::new() } else { format!("; {marker}") };
     Some(format!("{} {}{marker}", name.trim(), specifiers.join(",")))
 }
@@ -222,8 +229,9 @@ mod tests {
 
     #[test]
     fn markers_decide_whether_a_requirement_applies() {
-        let (requirement, error) =
-            parse("nvidia-cuda-nvrtc-cu12==12.4.127; platform_system == \"Linux\" and platform_machine == \"x86_64\"");
+        let (requirement, error) = parse(
+            "nvidia-cuda-nvrtc-cu12==12.4.127; platform_system == \"Linux\" and platform_machine == \"x86_64\"",
+        );
         assert_eq!(error, None);
         assert_eq!(requirement.name.as_deref(), Some("nvidia-cuda-nvrtc-cu12"));
         assert_eq!(requirement.specifiers(), "==12.4.127");
@@ -267,7 +275,10 @@ mod tests {
         let (requirement, error) = parse("pip @ file://${HOME}/../x.whl");
         assert_eq!(error, None);
         let parsed = requirement.parsed.expect("parsed");
-        assert_eq!(parsed.version_or_url, Some(VersionOrUrl::Url(UrlText("file://${HOME}/../x.whl".to_owned()))));
+        assert_eq!(
+            parsed.version_or_url,
+            Some(VersionOrUrl::Url(UrlText("file://${HOME}/../x.whl".to_owned())))
+        );
     }
 
     #[test]
