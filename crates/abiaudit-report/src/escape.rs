@@ -15,7 +15,8 @@ const LONGEST_SHOWN: usize = 600;
 /// assert_eq!(visible("lib\u{1b}[31m\n\u{202e}os"), r"lib\x1b[31m\n\u{202e}os");
 /// ```
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_hidden) {
+    let printable_ascii = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if printable_ascii || !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
     }
     Cow::Owned(text.chars().map(spelled).collect())

@@ -153,7 +153,7 @@ fn annotation(group: &RuleGroup<'_>, finding: &Finding, wheel: &Wheel) -> Annota
     let shown = finding.evidence.iter().take(MOST_EVIDENCE);
     message
         .extend(shown.map(|piece| format!("  {}", Labelled::from_evidence(piece, member, false).to_line())));
-    let hidden = finding.count.max(finding.evidence.len()) - finding.evidence.len().min(MOST_EVIDENCE);
+    let hidden = finding.unnamed_after(MOST_EVIDENCE);
     if hidden > 0 {
         message.push(format!("  ... {hidden} more"));
     }

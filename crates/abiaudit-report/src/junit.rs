@@ -3,6 +3,7 @@
 //! A rule fails when one of its findings reaches [`RenderOptions::fail_on`]; milder findings go into the test's output.
 //! A rule whose findings are all suppressed is skipped, with the reason. A wheel that could not be audited is an error.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -59,7 +60,7 @@ fn case(rule: &str, name: &str, findings: &[&Finding], options: &RenderOptions) 
     let (failing, mild): (Vec<&Finding>, Vec<&Finding>) =
         active.into_iter().partition(|finding| finding.severity >= options.fail_on);
 
-    let status = if let Some(worst) = failing.iter().max_by_key(|finding| finding.severity) {
+    let status = if let Some(worst) = failing.iter().min_by_key(|finding| Reverse(finding.severity)) {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
         let more = match failing.len() - 1 {
             0 => String::new(),
@@ -103,7 +104,7 @@ fn descriptions(findings: &[&Finding]) -> String {
         lines.extend(shown.map(|e| {
             format!("  {}", Labelled::from_evidence(e, finding.member.as_deref(), false).to_line())
         }));
-        let hidden = finding.count.max(finding.evidence.len()) - finding.evidence.len().min(MOST_EVIDENCE);
+        let hidden = finding.unnamed_after(MOST_EVIDENCE);
         if hidden > 0 {
             lines.push(format!("  ... {hidden} more"));
         }

@@ -12,7 +12,7 @@ use crate::model::{Evidence, LadderSymbol, Severity};
 use crate::options::RenderOptions;
 
 /// A label wider than this gets a line of its own instead of pushing everybody's details to the right.
-const WIDEST_LABEL: usize = 64;
+const WIDEST_LABEL: usize = 90;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -228,14 +228,14 @@ mod tests {
         let line = |label: &str| Labelled { label: label.to_owned(), details: "V_1".to_owned() };
         let mut out = Vec::new();
         write_labelled(
-            &[line("short"), line(&"x".repeat(70)), line("longer")],
+            &[line("short"), line(&"x".repeat(100)), line("longer")],
             2,
             &RenderOptions::default(),
             &mut out,
         )
         .unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert_eq!(text, format!("  short   V_1\n  {}\n    V_1\n  longer  V_1\n", "x".repeat(70)));
+        assert_eq!(text, format!("  short   V_1\n  {}\n    V_1\n  longer  V_1\n", "x".repeat(100)));
     }
 
     #[test]

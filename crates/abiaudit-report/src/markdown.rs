@@ -101,7 +101,7 @@ fn push_group(lines: &mut Vec<String>, group: &RuleGroup<'_>) {
         for piece in finding.evidence.iter().take(MOST_ROWS) {
             lines.push(format!("  - {}", evidence(piece, finding.member.as_deref())));
         }
-        let hidden = finding.count.max(finding.evidence.len()) - finding.evidence.len().min(MOST_ROWS);
+        let hidden = finding.unnamed_after(MOST_ROWS);
         if hidden > 0 {
             lines.push(format!("  - ... {hidden} more"));
         }

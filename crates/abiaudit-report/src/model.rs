@@ -389,6 +389,15 @@ pub struct Finding {
     pub suppressed: Option<Suppression>,
 }
 
+impl Finding {
+    /// Occurrences that remain unnamed when the first `most` pieces of evidence are shown. A finding without evidence
+    /// is named by its message.
+    pub fn unnamed_after(&self, most: usize) -> usize {
+        let named = self.evidence.len().min(most).max(1);
+        self.count.max(self.evidence.len()).saturating_sub(named)
+    }
+}
+
 /// One piece of evidence. Only what is known is written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {

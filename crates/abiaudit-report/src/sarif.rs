@@ -191,7 +191,7 @@ fn truncated_notification(results: &[RuleResult<'_>], kept: usize, evidence: usi
     if kept > MOST_SHOWN_RESULTS {
         parts.push(format!("GitHub shows the first {MOST_SHOWN_RESULTS} of {kept} results"));
     }
-    let folded = results.iter().take(kept).filter(|result| result.evidence_count() > evidence).count();
+    let folded = results.iter().take(kept).filter(|result| result.unnamed_after(evidence) > 0).count();
     if folded > 0 {
         parts.push(format!("{folded} results name only their first {evidence} pieces of evidence"));
     }
@@ -208,14 +208,14 @@ mod tests {
     use super::*;
     use crate::model::{Evidence, Finding, Severity};
 
-    fn big_report(findings: usize) -> Report {
+    fn big_report(findings: usize, evidence: usize) -> Report {
         let finding = |index: usize| Finding {
             rule: "ABI101".to_owned(),
             name: "symbol-too-new".to_owned(),
             severity: if index.is_multiple_of(2) { Severity::Error } else { Severity::Info },
             member: Some(format!("pkg/{index}.so")),
             message: "too new".to_owned(),
-            evidence: (0..60)
+            evidence: (0..evidence)
                 .map(|n| Evidence { symbol: Some(format!("symbol_{index}_{n}")), ..Evidence::default() })
                 .collect(),
             ..Finding::default()
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn too_many_results_are_cut_worst_first_and_said() {
         let log = parsed(
-            &fitting_log(&big_report(MOST_RESULTS + 10), &RenderOptions::default(), usize::MAX).unwrap(),
+            &fitting_log(&big_report(MOST_RESULTS + 10, 1), &RenderOptions::default(), usize::MAX).unwrap(),
         );
         let run = &log["runs"][0];
         assert_eq!(run["results"].as_array().unwrap().len(), MOST_RESULTS);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_log_too_big_loses_evidence_before_results() {
-        let report = big_report(40);
+        let report = big_report(40, 60);
         let options = RenderOptions::default();
         let compressed = |log: &[u8]| {
             let mut encoder = GzEncoder::new(ByteCount(0), Compression::default());

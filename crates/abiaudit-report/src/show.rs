@@ -203,14 +203,14 @@ fn write_rung<'a>(
     let fresh = symbols.len() + forbidden.len() + libraries.len() + other.len();
     writeln!(out, "    {}: {}", short_tag(&rung.tag, wheel), rung_summary(rung, obstacles - fresh))?;
 
-    write_symbols(&symbols, options, out)?;
+    write_symbols(&symbols, 6, options, out)?;
     if !libraries.is_empty() {
         let most = fold_after(options);
         writeln!(out, "      not promised by the system: {}", joined(&libraries, most))?;
     }
     if !forbidden.is_empty() {
         writeln!(out, "      forbidden by the policy:")?;
-        write_symbols(&forbidden, options, out)?;
+        write_symbols(&forbidden, 8, options, out)?;
     }
     for reason in other {
         writeln!(out, "      {}", if options.all { visible(reason) } else { brief(reason) })?;
@@ -241,19 +241,20 @@ fn rung_summary(rung: &Rung, known: usize) -> String {
 
 fn write_symbols(
     symbols: &[&LadderSymbol],
+    indent: usize,
     options: &RenderOptions,
     out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let most = fold_after(options);
     let lines: Vec<Labelled> =
         symbols.iter().take(most).map(|symbol| Labelled::from_symbol(symbol, options.all)).collect();
-    write_labelled(&lines, 6, options, out)?;
+    write_labelled(&lines, indent, options, out)?;
     let hidden = symbols.len().saturating_sub(most);
     if hidden > 0 {
         let files: BTreeSet<&str> = symbols.iter().skip(most).map(|symbol| symbol.member.as_str()).collect();
         let line =
             format!("... {} in {} (--all)", counted(hidden, "more symbol"), counted(files.len(), "file"));
-        writeln!(out, "      {}", painted(options, DIM, line))?;
+        writeln!(out, "{:indent$}{}", "", painted(options, DIM, line))?;
     }
     Ok(())
 }

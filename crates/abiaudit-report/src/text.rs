@@ -147,11 +147,11 @@ impl Folded {
     fn of(group: &RuleGroup<'_>, limits: &Limits) -> Option<Self> {
         let mut folded = Self { items: 0, symbols: true, files: 0 };
         for (index, finding) in group.findings.iter().enumerate() {
-            let total = finding.count.max(finding.evidence.len()).max(1);
-            // A finding without evidence is itself one item, shown by its message.
-            let shown =
-                if index < limits.findings { finding.evidence.len().min(limits.evidence).max(1) } else { 0 };
-            let hidden = total - shown.min(total);
+            let hidden = if index < limits.findings {
+                finding.unnamed_after(limits.evidence)
+            } else {
+                finding.count.max(finding.evidence.len()).max(1)
+            };
             if hidden > 0 {
                 folded.items += hidden;
                 folded.files += 1;

@@ -14,9 +14,7 @@ use snapbox::{Assert, Data};
 fn check(name: &str, format: Format, options: &RenderOptions) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     let actual = rendered(format, &all_shapes(), options);
-    Assert::new()
-        .action_env("SNAPSHOTS")
-        .eq(actual, Data::read_from(&path, Some(DataFormat::Text)).raw());
+    Assert::new().action_env("SNAPSHOTS").eq(actual, Data::read_from(&path, Some(DataFormat::Text)).raw());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::fingerprint::{digest, normalised_member, wheel_identity};
 use super::schema::{Level, Location, Message, ResultObject, SuppressionObject};
 use crate::escape::brief;
-use crate::layout::{Labelled, counted};
+use crate::layout::Labelled;
 use crate::model::{Evidence, Finding, Report, Severity, Suppression, Wheel};
 use crate::options::RuleInfo;
 
@@ -62,9 +62,11 @@ impl RuleResult<'_> {
         self.findings.iter().flat_map(|finding| &finding.evidence)
     }
 
-    /// Pieces of evidence that the result stands for.
-    pub(super) fn evidence_count(&self) -> usize {
-        self.findings.iter().map(|finding| finding.count.max(finding.evidence.len())).sum()
+    /// Occurrences that the message does not name when it shows `most` pieces of evidence.
+    pub(super) fn unnamed_after(&self, most: usize) -> usize {
+        let total: usize = self.findings.iter().map(|finding| finding.unnamed_after(0) + 1).sum();
+        let without_evidence = self.findings.iter().filter(|finding| finding.evidence.is_empty()).count();
+        total.saturating_sub(self.evidence().count().min(most) + without_evidence)
     }
 
     pub(super) fn to_sarif(&self, rules: &[RuleInfo], most_evidence: usize) -> ResultObject {
@@ -91,12 +93,9 @@ impl RuleResult<'_> {
         lines.extend(
             shown.map(|piece| format!("- {}", Labelled::from_evidence(piece, self.member, false).to_line())),
         );
-        let hidden = self.evidence_count().saturating_sub(self.evidence().take(most_evidence).count());
+        let hidden = self.unnamed_after(most_evidence);
         if hidden > 0 {
-            lines.push(format!(
-                "... and {}",
-                counted(hidden, "more piece").replace("pieces", "pieces of evidence")
-            ));
+            lines.push(format!("... {hidden} more"));
         }
         let helps: BTreeSet<&str> =
             self.findings.iter().filter_map(|finding| finding.help.as_deref()).collect();
