@@ -6,11 +6,11 @@ use std::ops::Range;
 use object::read::elf::Dyn;
 use object::{Endianness, elf};
 
-use crate::error::{Fault, ParseError};
+use crate::error::{Fault, ParseError, Problem};
 use crate::image::Image;
 use crate::name::Name;
 use crate::raw::Elf;
-use crate::segments::{SegmentType, Segments};
+use crate::segments::Segments;
 use crate::strings::StringTable;
 
 /// What the dynamic entries say (gABI chapter 5, glibc elf/elf.h). Where the loader takes the last of several
@@ -95,10 +95,7 @@ impl Pointers {
         let offset = segments.offset_of(".dynstr (DT_STRTAB)", address)?;
         let size = match self.get(elf::DT_STRSZ) {
             Some(size) => size,
-            None => segments
-                .loads()
-                .find_map(|l| l.file_range().contains(&offset).then(|| l.file_range().end - offset))
-                .unwrap_or(0),
+            None => segments.file_content_after(offset),
         };
         Ok(Some(offset..offset.saturating_add(size)))
     }
@@ -108,25 +105,57 @@ impl Pointers {
 pub(crate) type Entries = (Vec<(i64, u64)>, Pointers);
 
 /// Reads the entries of `PT_DYNAMIC` up to `DT_NULL`; the names stay offsets until `resolve`.
+///
+/// ld.so finds them at `p_vaddr` and reads on to `DT_NULL` whatever the segment's size is (glibc elf/get-dynamic-info.h),
+/// so `p_offset` and `p_filesz` are not believed where they say something else.
 pub(crate) fn read_entries<E: Elf>(
     image: &Image,
     segments: &Segments,
     endian: Endianness,
+    problems: &mut Vec<Problem>,
 ) -> Result<Option<Entries>, Fault> {
-    let Some(segment) = segments.first(SegmentType::Dynamic) else { return Ok(None) };
+    const STEP: u64 = 64;
+    let Some(segment) = segments.dynamic() else { return Ok(None) };
+    let mut problem = |detail| problems.push(Problem { what: "PT_DYNAMIC", detail });
+    let offset = match segments.offset_of("PT_DYNAMIC", segment.address) {
+        Ok(offset) if offset != segment.offset => {
+            problem(format!("p_offset is {:#x}, its address is at offset {offset:#x}", segment.offset));
+            offset
+        }
+        Ok(offset) => offset,
+        Err(error) => {
+            problem(error.to_string());
+            segment.offset
+        }
+    };
     let entry_size = size_of::<E::Dyn>() as u64;
-    let raw = image.read_slice::<E::Dyn>("PT_DYNAMIC", segment.offset, segment.file_size / entry_size)?;
-    let mut entries = Vec::new();
-    let mut pointers = Pointers::default();
-    for entry in raw {
-        let tag = entry.tag(endian);
-        if tag == elf::DT_NULL {
+    let available = segments.file_content_after(offset).max(segment.file_size) / entry_size;
+    let mut count = segment.file_size / entry_size;
+    let mut entries: Vec<(i64, u64)> = Vec::new();
+    loop {
+        let raw = image.read_slice::<E::Dyn>("PT_DYNAMIC", offset, count)?;
+        let new = raw.get(entries.len()..).unwrap_or_default();
+        let until_null = new.iter().take_while(|entry| entry.tag(endian) != elf::DT_NULL);
+        let before = entries.len();
+        entries.extend(until_null.map(|entry| (entry.tag(endian).0, entry.val(endian))));
+        if entries.len() - before < new.len() {
             break;
         }
-        entries.push((tag.0, entry.val(endian)));
-        pointers.last.insert(tag.0, entry.val(endian));
+        if count >= available {
+            problem("no DT_NULL".to_owned());
+            break;
+        }
+        count = count.saturating_add(STEP).min(available);
     }
-    Ok(Some((entries, pointers)))
+    if entries.len() as u64 > segment.file_size / entry_size {
+        problem(format!(
+            "p_filesz is {}, but DT_NULL comes after entry {}",
+            segment.file_size,
+            entries.len()
+        ));
+    }
+    let last = entries.iter().copied().collect();
+    Ok(Some((entries, Pointers { last })))
 }
 
 /// Turns entries into facts.

@@ -103,9 +103,10 @@ pub(crate) fn read_gnu_hash<E: Elf>(
     let word_size: u64 = if E::is_type_64_sized() { 8 } else { 4 };
     let bloom_count = u64::from(header.bloom_count.get(endian));
     let bucket_count = u64::from(header.bucket_count.get(endian));
-    let bloom_at = offset + size_of::<elf::GnuHashHeader<Endianness>>() as u64;
-    let buckets_at = bloom_at + bloom_count * word_size;
-    let chains_at = buckets_at + bucket_count * 4;
+    // The counts have 32 bits, so only the offset can be too large, and that was just read from.
+    let bloom_at = offset.saturating_add(size_of::<elf::GnuHashHeader<Endianness>>() as u64);
+    let buckets_at = bloom_at.saturating_add(bloom_count * word_size);
+    let chains_at = buckets_at.saturating_add(bucket_count * 4);
     if chains_at > image.size() {
         let found = format!("{bloom_count} bloom words and {bucket_count} buckets at offset {offset:#x}");
         return Err(Fault::malformed("DT_GNU_HASH", found, "a table that fits the file"));
@@ -145,11 +146,7 @@ fn read_chains(
         // Chains are short; reading on in small steps finds the end without knowing the size of the table.
         let available = image.size().saturating_sub(chains_at) / 4;
         if chains.len() as u64 >= available {
-            return Err(Fault::malformed(
-                "DT_GNU_HASH",
-                "the last chain has no end".to_owned(),
-                "a set low bit",
-            ));
+            return Err(Fault::malformed("DT_GNU_HASH", "the last chain has no end", "a set low bit"));
         }
         let words =
             image.read_slice::<U32<Endianness>>(".gnu.hash chains", chains_at, count.min(available))?;
@@ -180,19 +177,18 @@ fn read_bloom(
     })
 }
 
-/// How many symbols there are when no hash table says so: up to the next table behind `.dynsym`, and never
+/// How many symbols there are when no hash table says so: what there is room for before the next table, and never
 /// fewer than relocations refer to. glibc itself needs no count.
 pub(crate) fn estimated_symbol_count<E: Elf>(
     image: &Image,
     symbols_at: u64,
-    next_table: Option<u64>,
+    room: Option<u64>,
     highest_used: Option<u32>,
 ) -> Result<u64, ParseError> {
     let entry = size_of::<E::Sym>() as u64;
     let used = highest_used.map_or(1, |index| u64::from(index) + 1);
     let available = image.size().saturating_sub(symbols_at) / entry;
-    let until_next = next_table.map_or(used, |next| next.saturating_sub(symbols_at) / entry);
-    let count = until_next.max(used);
+    let count = room.unwrap_or(used).max(used);
     if count > available {
         return Err(ParseError::Truncated {
             what: ".dynsym",

@@ -92,8 +92,8 @@ impl Identity {
         format!("{name} ({:?}, {:?})", self.class, self.endian)
     }
 
-    /// `DT_HASH` entries are 8 bytes on 64-bit s390 and on Alpha (glibc `sysdeps/s390/s390-64/link.h`,
-    /// `sysdeps/alpha/bits/link.h`), 4 bytes everywhere else.
+    /// `DT_HASH` entries are 8 bytes on 64-bit s390 and on Alpha (glibc, `Elf_Symndx` in the `bits/elfclass.h`
+    /// of both), 4 bytes everywhere else.
     pub(crate) fn hash_entry_size(&self) -> u64 {
         let wide = matches!(elf::Machine(self.machine), elf::EM_S390 | elf::EM_ALPHA);
         if wide && self.class == Class::Elf64 { 8 } else { 4 }

@@ -43,6 +43,8 @@ mod sections;
 mod segments;
 mod strings;
 mod symbols;
+#[cfg(feature = "test-support")]
+pub mod test_support;
 mod versions;
 
 pub use collector::Collector;
@@ -56,7 +58,7 @@ pub use name::Name;
 pub use notes::{AbiTag, IsaLevel, Notes};
 pub use object::{Object, Parsed, Wants};
 pub use relocations::{RelocationUse, Relocations};
-pub use sections::{Section, Sections, Symtab};
+pub use sections::{Section, Sections, Symtab, SymtabEntry};
 pub use segments::{Segment, SegmentType, Segments};
 pub use symbols::{Binding, Symbol, SymbolType, Symbols, Visibility};
 pub use versions::{DefinedVersion, NeededVersion, SymbolVersion, VersionDefinition, VersionNeed, Versions};

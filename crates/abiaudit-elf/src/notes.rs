@@ -72,6 +72,9 @@ impl Notes {
     }
 }
 
+/// Notes are small; the largest are JSON texts. This is the sum that is looked at.
+const ALL_NOTES: u64 = 1 << 20;
+
 /// Reads all note segments. A broken note ends its segment with a problem; nothing else depends on it.
 pub(crate) fn read(
     image: &Image,
@@ -81,19 +84,29 @@ pub(crate) fn read(
     problems: &mut Vec<Problem>,
 ) -> Result<Notes, Fault> {
     let mut notes = Notes::default();
+    let mut left = ALL_NOTES;
     let wanted = |s: &&Segment| matches!(s.segment_type, SegmentType::Note | SegmentType::GnuProperty);
     for segment in segments.iter().filter(wanted) {
         let range = segment.file_range();
         if range.end > image.size() {
-            let detail = format!("segment at {:#x} reaches past the end of the file", segment.offset);
+            let detail = format!("the segment at {:#x} reaches past the end of the file", segment.offset);
             problems.push(Problem { what: "PT_NOTE", detail });
-            continue;
+            break;
         }
+        left = match left.checked_sub(segment.file_size) {
+            Some(left) => left,
+            None => {
+                let detail = format!("more than {ALL_NOTES} bytes of notes; the rest was not read");
+                problems.push(Problem { what: "PT_NOTE", detail });
+                break;
+            }
+        };
         let bytes = image.bytes("PT_NOTE", segment.offset, segment.file_size)?;
         let align = if segment.align == 8 { 8 } else { 4 };
         if !read_segment(bytes, align, identity, endian, &mut notes) {
             let detail = format!("a note in the segment at {:#x} does not fit", segment.offset);
             problems.push(Problem { what: "PT_NOTE", detail });
+            break;
         }
     }
     Ok(notes)
@@ -112,15 +125,23 @@ fn read_segment(
         let name_size = word(bytes, 0, endian) as usize;
         let desc_size = word(bytes, 4, endian) as usize;
         let note_type = word(bytes, 8, endian);
-        let desc_at = HEADER.saturating_add(name_size).next_multiple_of(align.min(8));
-        let name = bytes.get(HEADER..HEADER.saturating_add(name_size));
-        let desc = bytes.get(desc_at..desc_at.saturating_add(desc_size));
-        let (Some(name), Some(desc)) = (name, desc) else { return false };
+        let Some((name, rest)) = bytes.get(HEADER..).and_then(|rest| rest.split_at_checked(name_size)) else {
+            return false;
+        };
+        // The descriptor starts aligned, counted from the start of the note.
+        let padding = padding(HEADER + name_size, align);
+        let desc = rest.get(padding..).and_then(|rest| rest.split_at_checked(desc_size));
+        let Some((desc, rest)) = desc else { return false };
         note(name, note_type, desc, identity, endian, notes);
-        let end = desc_at.saturating_add(desc_size).next_multiple_of(align);
-        bytes = bytes.get(end..).unwrap_or_default();
+        let padding = self::padding(desc_size, align);
+        bytes = rest.get(padding..).unwrap_or_default();
     }
     true
+}
+
+/// How many bytes are missing from `size` to a multiple of `align`.
+fn padding(size: usize, align: usize) -> usize {
+    (align - size % align) % align
 }
 
 fn note(
@@ -155,7 +176,7 @@ fn properties(mut desc: &[u8], identity: &Identity, endian: Endianness, notes: &
     let aarch64 = elf::Machine(identity.machine) == elf::EM_AARCH64;
     while desc.len() >= 8 {
         let (property, size) = (word(desc, 0, endian), word(desc, 4, endian) as usize);
-        let Some(data) = desc.get(8..8usize.saturating_add(size)) else { return };
+        let Some(data) = desc.get(8..).and_then(|data| data.get(..size)) else { return };
         if size == 4 {
             let value = word(data, 0, endian);
             match property {
@@ -166,7 +187,8 @@ fn properties(mut desc: &[u8], identity: &Identity, endian: Endianness, notes: &
                 _ => {}
             }
         }
-        desc = desc.get(8 + size.next_multiple_of(align)..).unwrap_or_default();
+        let next = size.checked_add(8 + padding(size, align));
+        desc = next.and_then(|next| desc.get(next..)).unwrap_or_default();
     }
 }
 

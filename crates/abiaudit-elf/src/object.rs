@@ -16,11 +16,11 @@ use crate::relocations::{self, Relocations, Table};
 use crate::sections::{self, Sections, Symtab};
 use crate::segments::{SegmentType, Segments};
 use crate::strings::StringTable;
-use crate::symbols::{self, Symbols};
+use crate::symbols::{self, Symbol, Symbols};
 use crate::versions::{self, SymbolVersion, Versions};
 
 /// What one ELF file says.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
     /// Class, byte order, machine, type.
     pub identity: Identity,
@@ -58,11 +58,12 @@ pub struct Wants {
 }
 
 /// The outcome of [`Object::parse`].
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parsed {
     /// All facts were within reach.
     Complete(Box<Object>),
-    /// These byte ranges of the file are needed too.
+    /// These byte ranges of the file are needed too. Files made by a linker need at most one more pass; a hostile
+    /// one can ask for a little more every time, so whoever streams again bounds the passes and their sum.
     Missing(Vec<Range<u64>>),
 }
 
@@ -96,7 +97,7 @@ impl Object {
     }
 
     /// The version that a symbol's index stands for.
-    pub fn version_of(&self, symbol: &crate::Symbol) -> SymbolVersion<'_> {
+    pub fn version_of(&self, symbol: &Symbol) -> SymbolVersion<'_> {
         self.versions.of(symbol.version)
     }
 
@@ -150,30 +151,41 @@ fn parse<E: Elf>(image: &Image<'_>, wants: &Wants, endian: Endianness) -> Result
     let header = image.read::<E>("ELF header", 0)?;
     let identity = identity(header, endian);
     let segments = Segments::read(image, header, endian)?;
-    let mut problems = segments.problems();
+    let mut problems = segments.problems(image.size());
     let sections = sections::read(image, header, endian, &mut problems)?;
-    let mut object = Object {
-        interpreter: None,
-        dynamic: Dynamic::default(),
-        symbols: Symbols::default(),
-        versions: Versions::default(),
-        relocations: Relocations::default(),
-        notes: Notes::default(),
-        symtab: Symtab::default(),
-        debug_only: is_debug_only(&identity, &sections),
-        size: image.size(),
+    let notes = notes::read(image, &segments, &identity, endian, &mut problems)?;
+    let symtab = if wants.symtab {
+        sections::read_symtab::<E>(image, &sections, endian, &mut problems)?
+    } else {
+        Symtab::default()
+    };
+    let says_nobits = says_nobits(&identity, &sections);
+    let (loaded, debug_only) = match read_loaded::<E>(&identity, &segments, image, endian) {
+        Err(Fault::Bad(_)) if says_nobits => (Loaded::default(), true),
+        Ok(loaded) if says_nobits && !loaded.has_tables() => (Loaded::default(), true),
+        Ok(loaded) => (loaded, false),
+        Err(fault) => return Err(fault),
+    };
+    if says_nobits && !debug_only {
+        let detail = "section headers say that the tables have no bytes, but the loader would find them";
+        problems.push(Problem { what: "section headers", detail: detail.to_owned() });
+    }
+    problems.extend(loaded.problems);
+    Ok(Object {
         identity,
         segments,
+        interpreter: loaded.interpreter,
+        dynamic: loaded.dynamic,
+        symbols: loaded.symbols,
+        versions: loaded.versions,
+        relocations: loaded.relocations,
+        notes,
         sections,
+        symtab,
+        debug_only,
+        size: image.size(),
         problems,
-    };
-    if !object.debug_only {
-        read_image::<E>(&mut object, image, endian)?;
-    }
-    if wants.symtab {
-        object.symtab = sections::read_symtab::<E>(image, &object.sections, endian, &mut object.problems)?;
-    }
-    Ok(object)
+    })
 }
 
 fn identity<E: Elf>(header: &E, endian: Endianness) -> Identity {
@@ -190,44 +202,89 @@ fn identity<E: Elf>(header: &E, endian: Endianness) -> Identity {
     }
 }
 
-/// `objcopy --only-keep-debug` keeps all headers but turns what is loaded into `SHT_NOBITS`, so its program
-/// headers point at bytes that are not there. Relied on only where every dynamic table is gone.
-fn is_debug_only(identity: &Identity, sections: &Sections) -> bool {
-    let mut tables = sections
-        .headers
-        .iter()
-        .filter(|s| {
-            s.is_alloc() && matches!(s.name.as_bytes(), b".dynsym" | b".dynstr" | b".dynamic" | b".text")
-        })
-        .peekable();
+/// `objcopy --only-keep-debug` and `eu-strip -f` keep all headers but turn what is loaded into `SHT_NOBITS`, so
+/// the program headers may point at bytes that are something else. A file that says so is taken for debug
+/// information only if the loader would find nothing in it either.
+fn says_nobits(identity: &Identity, sections: &Sections) -> bool {
+    let table = |s: &&sections::Section| {
+        s.is_alloc() && matches!(s.name.as_bytes(), b".dynsym" | b".dynstr" | b".dynamic" | b".text")
+    };
+    let mut tables = sections.headers.iter().filter(table).peekable();
     let linked = matches!(identity.object_type, ObjectType::Executable | ObjectType::Shared);
-    linked && tables.peek().is_some() && tables.all(crate::Section::is_nobits)
+    linked && tables.peek().is_some() && tables.all(sections::Section::is_nobits)
 }
 
-/// Reads what the loader reads.
-fn read_image<E: Elf>(object: &mut Object, image: &Image<'_>, endian: Endianness) -> Result<(), Fault> {
-    let segments = &object.segments;
-    object.notes = notes::read(image, segments, &object.identity, endian, &mut object.problems)?;
-    object.interpreter = interpreter(image, segments)?;
-    let Some((entries, pointers)) = dynamic::read_entries::<E>(image, segments, endian)? else {
-        return Ok(());
+/// What the loader reads.
+#[derive(Default)]
+struct Loaded {
+    interpreter: Option<Name>,
+    dynamic: Dynamic,
+    versions: Versions,
+    symbols: Symbols,
+    relocations: Relocations,
+    problems: Vec<Problem>,
+}
+
+impl Loaded {
+    /// There is a dynamic section that points to strings.
+    fn has_tables(&self) -> bool {
+        self.dynamic.entries.iter().any(|&(tag, _)| tag == elf::DT_STRTAB.0)
+    }
+}
+
+fn read_loaded<E: Elf>(
+    identity: &Identity,
+    segments: &Segments,
+    image: &Image<'_>,
+    endian: Endianness,
+) -> Result<Loaded, Fault> {
+    let mut problems = Vec::new();
+    let interpreter = interpreter(image, segments)?;
+    let Some((entries, pointers)) = dynamic::read_entries::<E>(image, segments, endian, &mut problems)?
+    else {
+        return Ok(Loaded { interpreter, problems, ..Loaded::default() });
     };
-    let layout = Layout::locate::<E>(&object.identity, segments, &pointers)?;
+    let layout = Layout::locate::<E>(identity, segments, &pointers)?;
     layout.require::<E>(image)?;
+    problems.extend(unread::<E>(identity, &pointers));
     let bytes = match &layout.strings {
         Some(range) => image.bytes(".dynstr", range.start, range.end - range.start)?,
         None => &[],
     };
     let strings = StringTable::new(bytes);
-    let word_size = if E::is_type_64_sized() { 8 } else { 4 };
-    object.dynamic = dynamic::resolve(entries, word_size, &strings)?;
-    object.versions = read_versions(image, &layout, endian, &strings, &mut object.problems)?;
-    read_symbols::<E>(object, image, &layout, endian, bytes)?;
-    if object.identity.is_mips() {
-        let detail = "MIPS relocations and GOT are not read".to_owned();
-        object.problems.push(Problem { what: "machine", detail });
+    let dynamic = dynamic::resolve(entries, word_size::<E>(), &strings)?;
+    let versions = read_versions(image, &layout, endian, &strings, &mut problems)?;
+    let (symbols, relocations) = read_symbols::<E>(identity, image, &layout, endian, bytes, &mut problems)?;
+    Ok(Loaded { interpreter, dynamic, versions, symbols, relocations, problems })
+}
+
+fn word_size<E: Elf>() -> u64 {
+    if E::is_type_64_sized() { 8 } else { 4 }
+}
+
+/// What is there but not read, and entry sizes that are not the ones the loader goes by.
+fn unread<E: Elf>(identity: &Identity, pointers: &Pointers) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut problem = |what, detail: String| problems.push(Problem { what, detail });
+    if identity.is_mips() {
+        problem("machine", "MIPS relocations and GOT are not read".to_owned());
     }
-    Ok(())
+    // Android's packed relocations (bionic linker/linker_reloc_iterators.h); glibc and musl ignore them.
+    let packed = [("DT_ANDROID_REL", elf::DT_ANDROID_REL), ("DT_ANDROID_RELA", elf::DT_ANDROID_RELA)];
+    for (what, _) in packed.into_iter().filter(|&(_, tag)| pointers.get(tag).is_some()) {
+        problem(what, "packed relocations, which only Android's loader knows, are not read".to_owned());
+    }
+    let entry_sizes = [
+        ("DT_SYMENT", elf::DT_SYMENT, size_of::<E::Sym>()),
+        ("DT_RELAENT", elf::DT_RELAENT, size_of::<E::Rela>()),
+        ("DT_RELENT", elf::DT_RELENT, size_of::<E::Rel>()),
+    ];
+    for (what, tag, expected) in entry_sizes {
+        if let Some(found) = pointers.get(tag).filter(|&found| found != expected as u64) {
+            problem(what, format!("{found}, but entries have {expected} bytes"));
+        }
+    }
+    problems
 }
 
 fn interpreter(image: &Image<'_>, segments: &Segments) -> Result<Option<Name>, Fault> {
@@ -275,10 +332,20 @@ impl Layout {
         let relocations = if identity.is_mips() {
             Vec::new()
         } else {
+            let plt = sized("DT_JMPREL", elf::DT_JMPREL, elf::DT_PLTRELSZ)?;
+            // The size of the data table may cover the PLT's at its end (glibc elf/dynamic-link.h).
+            let without_plt = |data: Option<Range<u64>>| match (data, &plt) {
+                (Some(d), Some(p)) if p.end == d.end && p.start >= d.start => Some(d.start..p.start),
+                (data, _) => data,
+            };
+            let (rela, rel) = (
+                without_plt(sized("DT_RELA", elf::DT_RELA, elf::DT_RELASZ)?),
+                without_plt(sized("DT_REL", elf::DT_REL, elf::DT_RELSZ)?),
+            );
             [
-                table("DT_RELA", sized("DT_RELA", elf::DT_RELA, elf::DT_RELASZ)?, true, false),
-                table("DT_REL", sized("DT_REL", elf::DT_REL, elf::DT_RELSZ)?, false, false),
-                table("DT_JMPREL", sized("DT_JMPREL", elf::DT_JMPREL, elf::DT_PLTRELSZ)?, plt_addends, true),
+                table("DT_RELA", rela, true, false),
+                table("DT_REL", rel, false, false),
+                table("DT_JMPREL", plt, plt_addends, true),
             ]
             .into_iter()
             .flatten()
@@ -309,7 +376,27 @@ impl Layout {
             start..self.table_after(start).unwrap_or(image.size()).min(start.saturating_add(64 << 20))
         });
         let sized = self.strings.clone().into_iter().chain(self.relocations.iter().map(Table::range));
-        image.require(until_next.chain(sized))
+        image.require(until_next.chain(sized))?;
+        // The words of DT_RELR name no symbols, so only their number is a fact.
+        match &self.relr {
+            Some(relr) if relr.end > image.size() => Err(ParseError::Truncated {
+                what: "DT_RELR",
+                offset: relr.start,
+                size: relr.end - relr.start,
+                file_size: image.size(),
+            }
+            .into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many symbols fit between `.dynsym` and the next table, and versions between theirs and the next.
+    fn room_for_symbols<E: Elf>(&self, symbols_at: u64) -> Option<u64> {
+        let room =
+            |start: u64, entry: usize| Some(self.table_after(start)?.saturating_sub(start) / entry as u64);
+        let symbols = room(symbols_at, size_of::<E::Sym>());
+        let versions = self.versym.and_then(|at| room(at, size_of::<u16>()));
+        symbols.into_iter().chain(versions).min()
     }
 
     /// The start of the nearest table behind `offset`.
@@ -353,47 +440,71 @@ fn read_versions(
 }
 
 fn read_symbols<E: Elf>(
-    object: &mut Object,
+    identity: &Identity,
     image: &Image<'_>,
     layout: &Layout,
     endian: Endianness,
     strings: &[u8],
-) -> Result<(), Fault> {
-    let Some(offset) = layout.symbols else { return Ok(()) };
-    let (gnu_hash, count) = symbol_count::<E>(object, image, layout, offset, endian)?;
-    let mut symbols = symbols::read::<E>(image, offset, count, endian)?;
-    if let Some(at) = layout.versym {
-        let versions = image.read_slice::<object::U16<Endianness>>("DT_VERSYM", at, count)?;
-        for (symbol, version) in symbols.iter_mut().zip(versions.iter().skip(1)) {
-            symbol.version = version.get(endian);
+    problems: &mut Vec<Problem>,
+) -> Result<(Symbols, Relocations), Fault> {
+    let Some(offset) = layout.symbols else { return Ok((Symbols::default(), Relocations::default())) };
+    let (gnu_hash, count) = symbol_count::<E>(identity, image, layout, offset, endian, problems)?;
+    let table = SymbolTable { image, layout, identity, endian, offset };
+    let (mut symbols, mut relocations, beyond) = table.read::<E>(count)?;
+    if let Some(index) = beyond {
+        let detail = format!("symbol {index} is referred to, the hash table covers {count}");
+        problems.push(Problem { what: "relocations", detail });
+        // The loader takes the symbol that a relocation names without asking a hash table.
+        match table.read::<E>(u64::from(index) + 1) {
+            Ok(all) => (symbols, relocations, _) = all,
+            Err(Fault::Bad(_)) => {}
+            Err(missing) => return Err(missing),
         }
     }
-    let (mut relocations, stray) =
-        relocations::mark::<E>(image, &layout.relocations, &object.identity, &mut symbols, endian)?;
-    let word_size = if E::is_type_64_sized() { 8 } else { 4 };
-    relocations.relr_words = layout.relr.as_ref().map_or(0, |r| (r.end - r.start) / word_size);
-    if let Some(index) = stray {
-        let detail = format!("symbol {index} is referred to, the table has {}", symbols.len() + 1);
-        object.problems.push(Problem { what: "relocations", detail });
-    }
+    relocations.relr_words = layout.relr.as_ref().map_or(0, |r| (r.end - r.start) / word_size::<E>());
     let (symbols, bad_names) = Symbols::new(symbols, strings, gnu_hash)?;
     if bad_names > 0 {
         let detail = format!("{bad_names} symbols have names outside of .dynstr");
-        object.problems.push(Problem { what: ".dynsym", detail });
+        problems.push(Problem { what: ".dynsym", detail });
     }
-    object.symbols = symbols;
-    object.relocations = relocations;
-    Ok(())
+    Ok((symbols, relocations))
+}
+
+/// Where the symbols and what belongs to them are.
+struct SymbolTable<'a> {
+    image: &'a Image<'a>,
+    layout: &'a Layout,
+    identity: &'a Identity,
+    endian: Endianness,
+    offset: u64,
+}
+
+impl SymbolTable<'_> {
+    /// The first `count` symbols with versions and uses, and the highest index that relocations name beyond them.
+    fn read<E: Elf>(&self, count: u64) -> Result<(Vec<Symbol>, Relocations, Option<u32>), Fault> {
+        let &Self { image, layout, identity, endian, offset } = self;
+        let mut symbols = symbols::read::<E>(image, offset, count, endian)?;
+        if let Some(at) = layout.versym {
+            let versions = image.read_slice::<object::U16<Endianness>>("DT_VERSYM", at, count)?;
+            for (symbol, version) in symbols.iter_mut().zip(versions.iter().skip(1)) {
+                symbol.version = version.get(endian);
+            }
+        }
+        let (relocations, beyond) =
+            relocations::mark::<E>(image, &layout.relocations, identity, &mut symbols, endian)?;
+        Ok((symbols, relocations, beyond))
+    }
 }
 
 /// From `DT_HASH` if there is one, else from `DT_GNU_HASH`. An empty GNU table does not cover the undefined
-/// symbols, so relocations and the neighbouring table decide there. Never from section headers.
+/// symbols, so relocations and the neighbouring tables decide there. Never from section headers.
 fn symbol_count<E: Elf>(
-    object: &mut Object,
+    identity: &Identity,
     image: &Image<'_>,
     layout: &Layout,
     symbols_at: u64,
     endian: Endianness,
+    problems: &mut Vec<Problem>,
 ) -> Result<(Option<GnuHash>, u64), Fault> {
     let (table, from_gnu) = match layout.gnu_hash {
         Some(offset) => {
@@ -403,20 +514,22 @@ fn symbol_count<E: Elf>(
         None => (None, None),
     };
     let from_sysv = match layout.hash {
-        Some(offset) => Some(hash::sysv_symbol_count(image, &object.identity, offset, endian)?),
+        Some(offset) => Some(hash::sysv_symbol_count(image, identity, offset, endian)?),
         None => None,
     };
     if let (Some(sysv), Some(gnu)) = (from_sysv, from_gnu)
         && sysv != gnu
     {
         let detail = format!("DT_HASH says {sysv}, DT_GNU_HASH {gnu}");
-        object.problems.push(Problem { what: "symbol count", detail });
+        problems.push(Problem { what: "symbol count", detail });
     }
-    let count = match from_sysv.or(from_gnu) {
+    // Where they differ, more is safer: a symbol too many is seen, one too few is overlooked.
+    let count = match from_sysv.max(from_gnu) {
         Some(count) => count,
         None => {
             let used = relocations::highest_symbol::<E>(image, &layout.relocations, endian)?;
-            hash::estimated_symbol_count::<E>(image, symbols_at, layout.table_after(symbols_at), used)?
+            let room = layout.room_for_symbols::<E>(symbols_at);
+            hash::estimated_symbol_count::<E>(image, symbols_at, room, used)?
         }
     };
     Ok((table, count))

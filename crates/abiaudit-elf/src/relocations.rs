@@ -62,6 +62,11 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    fn count<E: Elf>(&self) -> u64 {
+        let entry = if self.addends { size_of::<E::Rela>() } else { size_of::<E::Rel>() };
+        self.size / entry as u64
+    }
+
     pub(crate) fn range(&self) -> std::ops::Range<u64> {
         self.offset..self.offset.saturating_add(self.size)
     }
@@ -80,7 +85,7 @@ pub(crate) fn highest_symbol<E: Elf>(
     Ok(highest.filter(|&s| s != 0))
 }
 
-/// Counts the relocations of all tables and marks the symbols that they refer to. Gives the first index that no
+/// Counts the relocations of all tables and marks the symbols that they refer to. Gives the highest index that no
 /// symbol has, if there is one.
 pub(crate) fn mark<E: Elf>(
     image: &Image,
@@ -94,12 +99,9 @@ pub(crate) fn mark<E: Elf>(
     let mut stray = None;
     for table in tables {
         let kind = if table.plt { RelocationUse::PLT } else { RelocationUse::DATA };
+        let count = if table.plt { &mut counts.plt } else { &mut counts.data };
+        *count += table.count::<E>();
         each::<E>(image, table, endian, |symbol, relocation| {
-            if table.plt {
-                counts.plt += 1
-            } else {
-                counts.data += 1
-            }
             let is_copy = Some(relocation) == copy;
             counts.copy += u64::from(is_copy);
             let Some(index) = (symbol as usize).checked_sub(1) else {
@@ -113,7 +115,7 @@ pub(crate) fn mark<E: Elf>(
                         s.uses.insert(RelocationUse::COPY);
                     }
                 }
-                None => stray = stray.or(Some(symbol)),
+                None => stray = stray.max(Some(symbol)),
             }
         })?;
     }
@@ -128,13 +130,11 @@ fn each<E: Elf>(
     mut visit: impl FnMut(u32, u32),
 ) -> Result<(), Fault> {
     if table.addends {
-        let count = table.size / size_of::<E::Rela>() as u64;
-        for entry in image.read_slice::<E::Rela>(table.what, table.offset, count)? {
+        for entry in image.read_slice::<E::Rela>(table.what, table.offset, table.count::<E>())? {
             visit(entry.r_sym(endian, false), entry.r_type(endian, false).0);
         }
     } else {
-        let count = table.size / size_of::<E::Rel>() as u64;
-        for entry in image.read_slice::<E::Rel>(table.what, table.offset, count)? {
+        for entry in image.read_slice::<E::Rel>(table.what, table.offset, table.count::<E>())? {
             visit(entry.r_sym(endian), entry.r_type(endian).0);
         }
     }

@@ -9,7 +9,7 @@ use crate::error::{Fault, Problem};
 use crate::image::Image;
 use crate::name::{Name, escape};
 use crate::raw::Elf;
-use crate::strings::string_at;
+use crate::strings::{short_string_at, string_at, terminated};
 
 /// One section header.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,6 +103,11 @@ pub(crate) fn read<E: Elf>(
     }
 }
 
+/// Object files compiled with one section per function have tens of thousands; linked files have fifty.
+const MOST_SECTIONS: u64 = 1 << 18;
+/// A name longer than this is no name.
+const LONGEST_NAME: usize = 256;
+
 fn read_headers<E: Elf>(image: &Image, header: &E, endian: Endianness) -> Result<Vec<Section>, Fault> {
     let offset: u64 = header.e_shoff(endian).into();
     if offset == 0 {
@@ -113,7 +118,7 @@ fn read_headers<E: Elf>(image: &Image, header: &E, endian: Endianness) -> Result
         return Err(Fault::malformed("e_shentsize", entry_size.to_string(), "the size of a section header"));
     }
     // gABI chapter 4: counts that do not fit the ELF header are in section 0.
-    let first = *image.read::<E::SectionHeader>("section header 0", offset)?;
+    let first = image.read::<E::SectionHeader>("section header 0", offset)?;
     let count = match header.e_shnum(endian) {
         0 => first.sh_size(endian).into(),
         count => u64::from(count),
@@ -122,6 +127,9 @@ fn read_headers<E: Elf>(image: &Image, header: &E, endian: Endianness) -> Result
         0xffff => first.sh_link(endian),
         index => index.into(),
     };
+    if count > MOST_SECTIONS {
+        return Err(Fault::malformed("e_shnum", count.to_string(), "a sensible number of sections"));
+    }
     let raw = image.read_slice::<E::SectionHeader>("section headers", offset, count)?;
     let names = raw.get(names_at as usize).filter(|h| h.sh_type(endian) == elf::SHT_STRTAB);
     let names = match names {
@@ -129,8 +137,7 @@ fn read_headers<E: Elf>(image: &Image, header: &E, endian: Endianness) -> Result
         None => &[],
     };
     let section = |h: &E::SectionHeader| Section {
-        // A name longer than this is no name; the bound keeps a hostile table from multiplying.
-        name: string_at(names, h.sh_name(endian).into()).filter(|n| n.len() < 256).unwrap_or_default().into(),
+        name: short_string_at(names, h.sh_name(endian).into(), LONGEST_NAME).unwrap_or_default().into(),
         section_type: h.sh_type(endian).0,
         flags: h.sh_flags(endian).0,
         address: h.sh_addr(endian).into(),
@@ -182,7 +189,7 @@ pub(crate) fn read_symtab<E: Elf>(
     image.require(std::iter::once(table.file_range()).chain(strings.map(Section::file_range)))?;
     let read = || -> Result<Vec<SymtabEntry>, Fault> {
         let strings = match strings {
-            Some(s) => image.bytes(".strtab", s.offset, s.size)?,
+            Some(s) => terminated(image.bytes(".strtab", s.offset, s.size)?),
             None => &[],
         };
         let count = table.size / size_of::<E::Sym>() as u64;

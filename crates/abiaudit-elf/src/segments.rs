@@ -87,6 +87,12 @@ impl Segments {
         self.iter().find(|s| s.segment_type == segment_type)
     }
 
+    /// The dynamic section that counts: the last one with bytes in the file, as in `_dl_map_object_from_fd` (glibc
+    /// elf/dl-load.c).
+    pub(crate) fn dynamic(&self) -> Option<&Segment> {
+        self.0.iter().rev().find(|s| s.segment_type == SegmentType::Dynamic && s.file_size > 0)
+    }
+
     /// All `PT_LOAD` segments.
     pub fn loads(&self) -> impl DoubleEndedIterator<Item = &Segment> {
         self.0.iter().filter(|s| s.segment_type == SegmentType::Load)
@@ -102,6 +108,12 @@ impl Segments {
                 if within < load.file_size { load.offset.checked_add(within) } else { None }
             })
             .ok_or(ParseError::Unmapped { what, address })
+    }
+
+    /// How many bytes of the file a load maps from `offset` on; 0 if none does.
+    pub(crate) fn file_content_after(&self, offset: u64) -> u64 {
+        let mut ranges = self.loads().rev().map(Segment::file_range);
+        ranges.find(|range| range.contains(&offset)).map_or(0, |range| range.end - offset)
     }
 
     /// Reads the table that the ELF header names.
@@ -123,21 +135,20 @@ impl Segments {
         Ok(Self(headers.iter().map(|h| segment::<E>(h, endian)).collect()))
     }
 
-    /// Loads that overlap in memory: ld.so maps one over the other, tools disagree about which one counts.
-    pub(crate) fn problems(&self) -> Vec<Problem> {
+    /// Loads that overlap in memory (ld.so maps one over the other, tools disagree about which one counts) or
+    /// whose bytes the file does not have (it was cut; touching them is a `SIGBUS`).
+    pub(crate) fn problems(&self, file_size: u64) -> Vec<Problem> {
         let mut loads: Vec<_> = self.loads().filter(|l| l.memory_size > 0).collect();
         loads.sort_by_key(|l| l.address);
-        loads
-            .windows(2)
-            .filter(|pair| pair[0].address.saturating_add(pair[0].memory_size) > pair[1].address)
-            .map(|pair| Problem {
-                what: "PT_LOAD",
-                detail: format!(
-                    "segments at {:#x} and {:#x} overlap in memory",
-                    pair[0].address, pair[1].address
-                ),
-            })
-            .collect()
+        let end = |load: &Segment| load.address.saturating_add(load.memory_size);
+        let overlap = loads.windows(2).find(|pair| end(pair[0]) > pair[1].address).map(|pair| {
+            format!("segments at {:#x} and {:#x} overlap in memory", pair[0].address, pair[1].address)
+        });
+        let cut = self
+            .loads()
+            .find(|load| load.file_range().end > file_size)
+            .map(|load| format!("the segment at {:#x} reaches past the end of the file", load.address));
+        overlap.into_iter().chain(cut).map(|detail| Problem { what: "PT_LOAD", detail }).collect()
     }
 }
 
@@ -149,11 +160,15 @@ fn count<E: Elf>(image: &Image, header: &E, endian: Endianness) -> Result<u64, F
     if count != PN_XNUM {
         return Ok(count.into());
     }
-    let first = image.read::<E::SectionHeader>("section header 0", header.e_shoff(endian).into())?;
-    match first.sh_info(endian) {
+    let sections: u64 = header.e_shoff(endian).into();
+    let info = match sections {
+        0 => 0,
+        _ => image.read::<E::SectionHeader>("section header 0", sections)?.sh_info(endian),
+    };
+    match info {
         0 => Err(Fault::malformed(
             "e_phnum",
-            "PN_XNUM with 0 in section header 0",
+            "PN_XNUM without a number in section header 0",
             "the number of program headers",
         )),
         count => Ok(count.into()),

@@ -8,7 +8,7 @@ use crate::hash::{GnuHash, gnu_hash};
 use crate::image::Image;
 use crate::raw::Elf;
 use crate::relocations::RelocationUse;
-use crate::strings::string_at;
+use crate::strings::{string_at, terminated};
 
 /// `st_bind`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,6 +126,15 @@ impl Symbol {
     }
 }
 
+/// Equal if the tables are; what was looked up in them before does not count.
+impl PartialEq for Symbols {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries && self.strings == other.strings && self.gnu_hash == other.gnu_hash
+    }
+}
+
+impl Eq for Symbols {}
+
 /// All dynamic symbols but the null symbol 0, with their strings.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
@@ -145,6 +154,7 @@ impl Symbols {
     ) -> Result<(Self, u64), ParseError> {
         let most = (strings.len() as u64 + (1 << 16)).saturating_mul(16);
         let (mut sum, mut bad) = (0u64, 0u64);
+        let strings = terminated(strings);
         for symbol in &mut entries {
             match string_at(strings, symbol.name.into()) {
                 Some(name) => symbol.name_size = name.len() as u32,

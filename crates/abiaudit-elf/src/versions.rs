@@ -105,6 +105,8 @@ impl Versions {
         found.unwrap_or(SymbolVersion::Unknown(index))
     }
 
+    /// Where two records have one index the later one counts, definitions after needs, as in
+    /// `_dl_check_map_versions` (glibc elf/dl-version.c).
     pub(crate) fn new(needs: Vec<VersionNeed>, definitions: Vec<VersionDefinition>, present: bool) -> Self {
         let mut by_index: Vec<Slot> = Vec::new();
         let mut set = |index: u16, slot| {
@@ -112,9 +114,7 @@ impl Versions {
             if by_index.len() <= index {
                 by_index.resize(index + 1, Slot::Free);
             }
-            if by_index[index] == Slot::Free {
-                by_index[index] = slot;
-            }
+            by_index[index] = slot;
         };
         for (i, need) in needs.iter().enumerate() {
             for (j, version) in need.versions.iter().enumerate() {
@@ -156,19 +156,22 @@ pub(crate) struct Reader<'a> {
     pub(crate) image: &'a Image<'a>,
     pub(crate) endian: Endianness,
     pub(crate) strings: &'a StringTable<'a>,
-    /// How many more records may be read: as many as fit the file without overlap.
+    /// How many more records may be read: as many as fit the file without overlap, and several times what the 15
+    /// bits of a version index can tell apart.
     records_left: u64,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(image: &'a Image<'a>, endian: Endianness, strings: &'a StringTable<'a>) -> Self {
         const SMALLEST_RECORD: u64 = 8;
-        Self { image, endian, strings, records_left: image.size() / SMALLEST_RECORD }
+        const MOST_RECORDS: u64 = 1 << 18;
+        let records_left = (image.size() / SMALLEST_RECORD).min(MOST_RECORDS);
+        Self { image, endian, strings, records_left }
     }
 
     fn record<T: object::pod::Pod>(&mut self, what: &'static str, at: u64) -> Result<&'a T, Fault> {
         self.records_left = self.records_left.checked_sub(1).ok_or_else(|| {
-            Fault::malformed(what, "more records than fit the file".to_owned(), "records that do not overlap")
+            Fault::malformed(what, "more records than fit the file", "records that do not overlap")
         })?;
         self.image.read::<T>(what, at)
     }
