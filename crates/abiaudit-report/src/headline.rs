@@ -150,3 +150,68 @@ pub(crate) fn totals(report: &Report) -> String {
     }
     parts.join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Criteria, Finding, PythonAbi, Suppression};
+
+    fn wheel(claim_ok: bool, findings: &[(Severity, bool)]) -> Wheel {
+        let tag = || "manylinux_2_35_x86_64".to_owned();
+        let by = Criteria { symbols: tag(), libraries: tag(), forbidden: tag(), isa: tag(), python: tag() };
+        let finding = |&(severity, suppressed): &(Severity, bool)| Finding {
+            severity,
+            suppressed: suppressed.then(Suppression::default),
+            ..Finding::default()
+        };
+        Wheel {
+            path: "a.whl".to_owned(),
+            arch: Some("x86_64".to_owned()),
+            verdict: Some(Verdict {
+                tag: tag(),
+                tag_with_providers: tag(),
+                by,
+                claim_ok,
+                claim: Some("manylinux_2_28_x86_64".to_owned()),
+                reasons: Vec::new(),
+                python_abi: PythonAbi::default(),
+            }),
+            findings: findings.iter().map(finding).collect(),
+            ..Wheel::default()
+        }
+    }
+
+    fn line(wheel: &Wheel, fail_on: Severity) -> String {
+        let Headline { status, detail } = headline(wheel, fail_on);
+        format!("{}{detail}", status.word())
+    }
+
+    #[test]
+    fn a_broken_claim_fails_even_without_a_finding() {
+        let expected = "FAIL: claims manylinux_2_28, honours manylinux_2_35";
+        assert_eq!(line(&wheel(false, &[]), Severity::Error), expected);
+        assert_eq!(line(&wheel(false, &[(Severity::Error, false)]), Severity::Error), expected);
+    }
+
+    #[test]
+    fn a_suppressed_error_excuses_the_claim_and_the_line_says_so() {
+        let excused = wheel(false, &[(Severity::Error, true)]);
+        let expected = "ok (suppressed: claims manylinux_2_28, honours manylinux_2_35)";
+        assert_eq!(line(&excused, Severity::Error), expected);
+    }
+
+    #[test]
+    fn what_fails_is_the_callers_choice() {
+        let warned = wheel(true, &[(Severity::Warning, false), (Severity::Warning, false)]);
+        assert_eq!(line(&warned, Severity::Error), "ok, 2 warnings");
+        assert_eq!(line(&warned, Severity::Warning), "FAIL: 2 warnings");
+    }
+
+    #[test]
+    fn a_pure_wheel_with_an_error_fails() {
+        let pure = Wheel { verdict: None, pure: true, ..wheel(true, &[(Severity::Error, false)]) };
+        assert_eq!(line(&pure, Severity::Error), "FAIL: 1 error");
+        let clean = Wheel { findings: Vec::new(), ..pure };
+        assert_eq!(line(&clean, Severity::Error), "pure");
+    }
+}

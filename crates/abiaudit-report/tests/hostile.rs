@@ -182,15 +182,17 @@ fn sarif() {
 }
 
 fn collect_strings<'a>(value: &'a serde_json::Value, strings: &mut Vec<&'a str>) {
-    match value {
-        serde_json::Value::String(string) => strings.push(string),
-        serde_json::Value::Array(values) => {
-            values.iter().for_each(|value| collect_strings(value, strings));
+    let children: Vec<&serde_json::Value> = match value {
+        serde_json::Value::String(string) => {
+            strings.push(string);
+            return;
         }
-        serde_json::Value::Object(members) => {
-            members.values().for_each(|value| collect_strings(value, strings));
-        }
-        _ => {}
+        serde_json::Value::Array(values) => values.iter().collect(),
+        serde_json::Value::Object(members) => members.values().collect(),
+        _ => return,
+    };
+    for child in children {
+        collect_strings(child, strings);
     }
 }
 
