@@ -1,1 +1,33 @@
-//! The verdict and the rules; one file a rule.
+//! The verdict on an input and the rules that explain it; one file a rule.
+//!
+//! [`Audit`] puts a scanned [`Subject`](abiaudit_scan::Subject) before its platform: which objects count, how the
+//! loader connects them, which libraries come from outside and who brings them, which tag the content honours
+//! ([`Verdict`]) and what stands in the way of better ones. [`run`] lets the rules look at it.
+
+mod audit;
+mod blockers;
+mod demangle;
+mod external;
+mod finding;
+mod platform;
+mod python;
+mod registry;
+mod rule;
+mod rules;
+mod settings;
+mod suppress;
+mod symbol_tables;
+mod verdict;
+
+pub use audit::{Audit, AuditObject, Role};
+pub use blockers::{Blockers, ForbiddenSymbol, LibraryBlocker, LibraryReason, SymbolBlocker, SymbolReason};
+pub use demangle::demangle;
+pub use external::{External, Origin};
+pub use finding::{Evidence, Finding, Severity, Sink, Suppression};
+pub use platform::{Claim, Platform};
+pub use python::{EntryPoint, Extension};
+pub use registry::{RULES, UnknownRule, find, run, validate};
+pub use rule::Rule;
+pub use settings::{Ignore, Settings};
+pub use symbol_tables::since;
+pub use verdict::{ByCriterion, ClaimVerdict, Step, Verdict};

@@ -1,0 +1,186 @@
+//! Everything that rules ask of one input, computed once.
+
+use std::collections::BTreeSet;
+
+use abiaudit_elf::{Object, ObjectType};
+use abiaudit_loader::search::{self, Library, Outcome, Resolution};
+use abiaudit_policy::{Libc, declaration_keys};
+use abiaudit_scan::{Member, Subject};
+use abiaudit_wheel::distinfo::Environment;
+use abiaudit_wheel::{PlatformTag, normalize_name};
+
+use crate::external::{self, External};
+use crate::platform::{self, Claim, Platform};
+use crate::python::{self, Extension};
+use crate::settings::Settings;
+use crate::verdict::{self, Verdict};
+
+/// One input with its model: what it promises, what its objects are, how the loader connects them, and what the
+/// content honours.
+pub struct Audit<'a> {
+    /// The input.
+    pub subject: &'a Subject,
+    /// The settings.
+    pub settings: &'a Settings,
+    /// Platform tags of the file name, else of WHEEL.
+    pub platform_tags: Vec<PlatformTag>,
+    /// What the tags promise.
+    pub claims: Vec<Claim>,
+    /// What the verdict is about; `None` if neither tags nor files name an architecture that policies cover.
+    pub platform: Option<Platform>,
+    /// All ELF members that could be read, in the order of the members.
+    pub objects: Vec<AuditObject<'a>>,
+    /// How the loader finds what they need; indexes are those of `objects`.
+    pub resolution: Resolution,
+    /// Libraries that are needed and not in the input.
+    pub externals: Vec<External>,
+    /// The distributions that the input requires on this platform, as `name` and `name[extra]`.
+    pub requires: BTreeSet<String>,
+    /// The verdict for the platform; `None` without native code for it.
+    pub verdict: Option<Verdict>,
+}
+
+/// One ELF member.
+pub struct AuditObject<'a> {
+    /// The member.
+    pub member: &'a Member,
+    /// Its facts.
+    pub object: &'a Object,
+    /// What it is for.
+    pub role: Role,
+    /// It is of the platform's architecture and a loader would load it: it counts for the verdict.
+    pub counts: bool,
+    /// The C library that it was linked against, where that can be told.
+    pub libc: Option<Libc>,
+}
+
+/// What an ELF member is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// A Python extension module.
+    Extension(Extension),
+    /// A program.
+    Program,
+    /// Any other shared object.
+    Library,
+    /// An object file (`ET_REL`) or a core dump: no loader opens it.
+    NotLinked,
+    /// Split debug information.
+    Debug,
+}
+
+impl<'a> Audit<'a> {
+    /// Computes the model.
+    pub fn new(subject: &'a Subject, settings: &'a Settings) -> Self {
+        let platform_tags = platform::platform_tags(subject);
+        let claims = platform::claims(&platform_tags, settings.target.as_deref(), &settings.policies);
+        let platform = platform::platform(subject, &claims, &platform_tags);
+        let objects = objects(subject, platform);
+        let libc = platform.map_or(Libc::Glibc, |p| p.libc);
+        let resolution = resolve(&objects, libc);
+        let requires = requires(subject, platform, settings);
+        let mut audit = Self {
+            subject,
+            settings,
+            platform_tags,
+            claims,
+            platform,
+            objects,
+            resolution,
+            externals: Vec::new(),
+            requires,
+            verdict: None,
+        };
+        audit.externals = external::externals(&audit);
+        audit.verdict = verdict::judge(&audit);
+        audit
+    }
+
+    /// Objects that count for the verdict, with their index.
+    pub fn counted(&self) -> impl Iterator<Item = (usize, &AuditObject<'a>)> {
+        self.objects.iter().enumerate().filter(|(_, o)| o.counts)
+    }
+
+    /// Name of an object's member.
+    pub fn member_name(&self, object: usize) -> &'a str {
+        self.objects.get(object).map_or("", |o| &o.member.name)
+    }
+
+    /// The objects that are loaded together with this one, itself included: the load order of the first root that
+    /// brings it in.
+    pub fn scope_of(&self, object: usize) -> Vec<usize> {
+        let brings = |root: &&usize| self.resolution.closure(**root).any(|o| o == object);
+        match self.resolution.roots.iter().find(brings) {
+            Some(&root) => self.resolution.closure(root).collect(),
+            None => vec![object],
+        }
+    }
+
+    /// The normalised name of the distribution, empty if unknown.
+    pub fn distribution(&self) -> String {
+        self.subject.name_and_version().map(|(name, _)| normalize_name(&name)).unwrap_or_default()
+    }
+
+    /// The input claims to be for any platform and has no native code.
+    pub fn is_pure(&self) -> bool {
+        self.objects.is_empty()
+            && !self.platform_tags.is_empty()
+            && self.platform_tags.iter().all(|t| *t == PlatformTag::Any)
+    }
+}
+
+fn objects<'a>(subject: &'a Subject, platform: Option<Platform>) -> Vec<AuditObject<'a>> {
+    subject
+        .objects()
+        .map(|(member, object)| {
+            let role = role(member, object);
+            let loadable = !matches!(role, Role::NotLinked | Role::Debug);
+            let arch = platform.map(|p| p.arch.tag());
+            let counts = loadable && arch.is_some() && object.identity.arch() == arch;
+            AuditObject { member, object, role, counts, libc: platform::libc_of(object) }
+        })
+        .collect()
+}
+
+fn role(member: &Member, object: &Object) -> Role {
+    if object.debug_only {
+        return Role::Debug;
+    }
+    match object.identity.object_type {
+        ObjectType::Executable | ObjectType::Shared => {}
+        _ => return Role::NotLinked,
+    }
+    if let Some(extension) = python::extension(member, object) {
+        return Role::Extension(extension);
+    }
+    if object.is_program() { Role::Program } else { Role::Library }
+}
+
+/// All loadable objects take part in the search, those of another architecture too: the loader skips them itself.
+fn resolve(objects: &[AuditObject<'_>], libc: Libc) -> Resolution {
+    let libraries: Vec<Library<'_>> =
+        objects.iter().map(|o| Library { path: &o.member.installed, object: o.object }).collect();
+    let libc = match libc {
+        Libc::Glibc => search::Libc::Glibc,
+        Libc::Musl => search::Libc::Musl,
+    };
+    search::resolve(&libraries, libc)
+}
+
+/// The requirements whose markers hold on the platform, for the Python that the tags name.
+fn requires(subject: &Subject, platform: Option<Platform>, settings: &Settings) -> BTreeSet<String> {
+    let mut keys: BTreeSet<String> = settings.assume_installed.iter().cloned().collect();
+    let Some(metadata) = subject.dist_info.as_ref().and_then(|d| d.metadata.as_ref()) else { return keys };
+    let machine = platform.map_or("x86_64", |p| p.arch.tag());
+    let environment = Environment::linux(&python::version_of(subject), machine).ok();
+    for requirement in &metadata.requires_dist {
+        let applies = environment.as_ref().is_none_or(|environment| requirement.applies(environment));
+        if let (true, Some(name)) = (applies, &requirement.name) {
+            let parsed = requirement.parsed.as_ref();
+            let extras: Vec<String> =
+                parsed.iter().flat_map(|p| p.extras.iter().map(ToString::to_string)).collect();
+            keys.extend(declaration_keys(name, extras.iter().map(String::as_str)));
+        }
+    }
+    keys
+}

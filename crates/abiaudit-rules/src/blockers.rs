@@ -1,0 +1,380 @@
+//! What stands between an input and a target.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use abiaudit_elf::{IsaLevel, SymbolVersion};
+use abiaudit_loader::search::Outcome;
+use abiaudit_policy::{LibraryVerdict, NodeVerdict, Target};
+
+use crate::audit::{Audit, Role};
+use crate::external::Origin;
+use crate::python;
+use crate::symbol_tables;
+
+/// All reasons why a target is not honoured.
+#[derive(Debug, Clone, Default)]
+pub struct Blockers {
+    /// Symbols, or bare version needs, that the target lacks.
+    pub symbols: Vec<SymbolBlocker>,
+    /// Libraries that the target does not promise.
+    pub libraries: Vec<LibraryBlocker>,
+    /// Symbols that exist there but must not be used from the system's library.
+    pub forbidden: Vec<ForbiddenSymbol>,
+    /// Objects that need a newer processor than the target's architecture promises.
+    pub isa: Vec<(usize, IsaLevel)>,
+    /// Objects that need a Python that is not there, with the symbols.
+    pub python: Vec<(usize, Vec<String>)>,
+}
+
+/// A symbol that the target's library does not have.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SymbolBlocker {
+    /// The object that refers to it.
+    pub object: usize,
+    /// The library that should have it.
+    pub library: String,
+    /// The version node; for an unversioned reference the node at which the library has it.
+    pub node: String,
+    /// The symbol as in the file; `None` where a version is needed that no symbol uses (`GLIBC_ABI_DT_RELR`).
+    pub symbol: Option<String>,
+    /// The newest node of the family on the target, without the family's name.
+    pub ceiling: Option<String>,
+    /// Why.
+    pub reason: SymbolReason,
+}
+
+/// Why a symbol blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SymbolReason {
+    /// The node is newer than the target's newest.
+    TooNew,
+    /// No release of the library has that node for users: `GLIBC_PRIVATE`, another architecture's, a vendor's.
+    NoSuchNode,
+    /// The reference has no version, and the library has the symbol only at a node that is too new.
+    Unversioned,
+}
+
+/// A library that the target does not promise.
+#[derive(Debug, Clone)]
+pub struct LibraryBlocker {
+    /// As in `DT_NEEDED`.
+    pub soname: String,
+    /// Objects that need it.
+    pub needed_by: Vec<usize>,
+    /// Why it blocks.
+    pub reason: LibraryReason,
+}
+
+/// Why a library blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LibraryReason {
+    /// Not promised by the target, and not in the input.
+    NotPromised,
+    /// The configuration wants it in the wheel.
+    MustBundle(String),
+    /// The configuration wants it nowhere.
+    Denied(String),
+    /// It is in the input, but no search path leads there. `preloadable`: a shared object needs it, so importing
+    /// its provider first can help; a program cannot be helped.
+    Unreachable {
+        /// Members of that name.
+        present: Vec<usize>,
+        /// Only shared objects need it.
+        preloadable: bool,
+    },
+}
+
+/// A symbol that policies forbid to take from the system.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ForbiddenSymbol {
+    /// The object that refers to it.
+    pub object: usize,
+    /// The library.
+    pub library: String,
+    /// The symbol.
+    pub symbol: String,
+}
+
+impl Blockers {
+    /// Nothing stands in the way.
+    pub fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+            && self.libraries.is_empty()
+            && self.forbidden.is_empty()
+            && self.isa.is_empty()
+            && self.python.is_empty()
+    }
+}
+
+/// What the objects ask for, gathered once, so that asking about each target is cheap.
+pub(crate) struct Demands {
+    /// `(object, library, node)` of every version need that the system must satisfy.
+    nodes: Vec<NodeDemand>,
+    /// Unversioned references that a system library has only at some node.
+    unversioned: Vec<UnversionedDemand>,
+    /// `(object, library, symbol)` that some target of the ladder forbids.
+    forbidden: Vec<ForbiddenSymbol>,
+    isa: Vec<(usize, IsaLevel)>,
+    python: Vec<(usize, Vec<String>)>,
+    unreachable: Vec<LibraryBlocker>,
+}
+
+struct NodeDemand {
+    object: usize,
+    library: String,
+    node: String,
+}
+
+struct UnversionedDemand {
+    object: usize,
+    library: &'static str,
+    node: String,
+    symbol: String,
+}
+
+impl Demands {
+    pub(crate) fn gather(audit: &Audit<'_>, ladder: &[Target]) -> Self {
+        Self {
+            nodes: node_demands(audit),
+            unversioned: unversioned_demands(audit),
+            forbidden: forbidden_candidates(audit, ladder),
+            isa: isa(audit),
+            python: python_needs(audit),
+            unreachable: unreachable(audit),
+        }
+    }
+
+    /// What stands in the way of `target`. With `accept_providers`, libraries that requirements or drivers bring,
+    /// and siblings that an earlier import brings, do not.
+    pub(crate) fn against(&self, audit: &Audit<'_>, target: &Target, accept_providers: bool) -> Blockers {
+        Blockers {
+            symbols: self.symbols(audit, target),
+            libraries: self.libraries(audit, target, accept_providers),
+            forbidden: self.forbidden_on(target),
+            isa: self.isa.clone(),
+            python: self.python.clone(),
+        }
+    }
+
+    fn symbols(&self, audit: &Audit<'_>, target: &Target) -> Vec<SymbolBlocker> {
+        let mut blockers = Vec::new();
+        let mut judged: BTreeMap<&str, NodeVerdict> = BTreeMap::new();
+        for demand in &self.nodes {
+            let verdict = judged.entry(&demand.node).or_insert_with(|| target.allows_node(&demand.node));
+            let (ceiling, reason) = match verdict {
+                NodeVerdict::Allowed | NodeVerdict::NotCovered => continue,
+                NodeVerdict::TooNew { ceiling } => (ceiling.clone(), SymbolReason::TooNew),
+                NodeVerdict::Unknown => (None, SymbolReason::NoSuchNode),
+            };
+            blockers.extend(users_of_node(audit, demand).into_iter().map(|symbol| SymbolBlocker {
+                object: demand.object,
+                library: demand.library.clone(),
+                node: demand.node.clone(),
+                symbol,
+                ceiling: ceiling.clone(),
+                reason,
+            }));
+        }
+        for demand in &self.unversioned {
+            if let NodeVerdict::TooNew { ceiling } = target.allows_node(&demand.node) {
+                blockers.push(SymbolBlocker {
+                    object: demand.object,
+                    library: demand.library.to_owned(),
+                    node: demand.node.clone(),
+                    symbol: Some(demand.symbol.clone()),
+                    ceiling,
+                    reason: SymbolReason::Unversioned,
+                });
+            }
+        }
+        blockers.sort();
+        blockers
+    }
+
+    fn libraries(&self, audit: &Audit<'_>, target: &Target, accept_providers: bool) -> Vec<LibraryBlocker> {
+        let mut blockers = Vec::new();
+        for external in &audit.externals {
+            let reason = match target.library(&external.soname) {
+                LibraryVerdict::Allowed | LibraryVerdict::DynamicLinker => continue,
+                LibraryVerdict::NotAllowed => LibraryReason::NotPromised,
+                LibraryVerdict::MustBundle { reason } => LibraryReason::MustBundle(reason),
+                LibraryVerdict::Denied { reason } => LibraryReason::Denied(reason),
+            };
+            let provided = matches!(external.origin, Origin::Provider { .. } | Origin::Driver(_));
+            if accept_providers && provided && reason == LibraryReason::NotPromised {
+                continue;
+            }
+            let needed_by = external.needed_by.clone();
+            blockers.push(LibraryBlocker { soname: external.soname.clone(), needed_by, reason });
+        }
+        let helped = |b: &&LibraryBlocker| {
+            !(accept_providers && matches!(b.reason, LibraryReason::Unreachable { preloadable: true, .. }))
+        };
+        blockers.extend(self.unreachable.iter().filter(helped).cloned());
+        blockers
+    }
+
+    fn forbidden_on(&self, target: &Target) -> Vec<ForbiddenSymbol> {
+        let forbids = |f: &&ForbiddenSymbol| {
+            target.forbidden_symbols(&f.library).iter().any(|s| *s == f.symbol || *s == "*")
+        };
+        self.forbidden.iter().filter(forbids).cloned().collect()
+    }
+}
+
+/// The libraries that an object needs and that are in the input, reachable or not: a version that is wanted from
+/// one of them is not wanted from the system.
+fn in_wheel_needs<'a>(audit: &'a Audit<'_>, object: usize) -> BTreeSet<&'a str> {
+    audit
+        .resolution
+        .needs_of(object)
+        .iter()
+        .filter(|need| matches!(need.outcome, Outcome::Found { .. } | Outcome::Unreachable { .. }))
+        .map(|need| need.name.as_str())
+        .collect()
+}
+
+fn node_demands(audit: &Audit<'_>) -> Vec<NodeDemand> {
+    let mut demands = Vec::new();
+    for (index, entry) in audit.counted() {
+        let own = in_wheel_needs(audit, index);
+        for need in &entry.object.versions.needs {
+            let library = need.library.to_text();
+            if own.contains(library.as_str()) {
+                continue;
+            }
+            demands.extend(need.versions.iter().map(|version| NodeDemand {
+                object: index,
+                library: library.clone(),
+                node: version.name.to_text(),
+            }));
+        }
+    }
+    demands
+}
+
+/// The symbols that use a node; `None` alone if no symbol does.
+fn users_of_node(audit: &Audit<'_>, demand: &NodeDemand) -> Vec<Option<String>> {
+    let Some(entry) = audit.objects.get(demand.object) else { return Vec::new() };
+    let object = entry.object;
+    let mut users: Vec<Option<String>> = object
+        .symbols
+        .undefined()
+        .filter(|s| match object.version_of(s) {
+            SymbolVersion::Needed(need, version) => {
+                version.name == *demand.node.as_str() && need.library == *demand.library.as_str()
+            }
+            _ => false,
+        })
+        .map(|s| Some(object.symbols.name_text(s)))
+        .collect();
+    users.sort();
+    users.dedup();
+    if users.is_empty() { vec![None] } else { users }
+}
+
+fn unversioned_demands(audit: &Audit<'_>) -> Vec<UnversionedDemand> {
+    let Some(platform) = audit.platform else { return Vec::new() };
+    let mut demands = Vec::new();
+    for (index, entry) in audit.counted() {
+        let object = entry.object;
+        let candidates: Vec<_> = object
+            .symbols
+            .undefined()
+            .filter(|s| !s.is_weak() && matches!(object.version_of(s), SymbolVersion::Unversioned))
+            .filter_map(|s| Some((s, symbol_tables::first_node(platform, &object.symbols.name_text(s))?)))
+            .collect();
+        if candidates.is_empty() {
+            continue;
+        }
+        let closure = audit.scope_of(index);
+        let system = symbol_tables::system_libraries(audit, &closure);
+        for (symbol, home) in candidates {
+            let name = object.symbols.name(symbol);
+            let in_wheel = closure.iter().any(|&i| {
+                audit.objects.get(i).is_some_and(|o| !o.object.symbols.definitions(name).is_empty())
+            });
+            if !in_wheel && system.contains(home.library) {
+                let symbol = object.symbols.name_text(symbol);
+                demands.push(UnversionedDemand {
+                    object: index,
+                    library: home.library,
+                    node: home.node,
+                    symbol,
+                });
+            }
+        }
+    }
+    demands
+}
+
+/// All ELF files are looked at, libraries that others bring in too, and weak references are not: a loader leaves
+/// those at zero.
+fn forbidden_candidates(audit: &Audit<'_>, ladder: &[Target]) -> Vec<ForbiddenSymbol> {
+    let mut found = Vec::new();
+    for (index, entry) in audit.counted() {
+        let external =
+            audit.resolution.needs_of(index).iter().filter(|n| matches!(n.outcome, Outcome::External));
+        for library in external.map(|n| n.name.as_str()) {
+            let listed: BTreeSet<&str> =
+                ladder.iter().flat_map(|t| t.forbidden_symbols(library).iter().copied()).collect();
+            if listed.is_empty() {
+                continue;
+            }
+            let symbols = &entry.object.symbols;
+            let strong = symbols.undefined().filter(|s| !s.is_weak()).map(|s| symbols.name_text(s));
+            found.extend(
+                strong
+                    .filter(|name| listed.contains(name.as_str()) || listed.contains("*"))
+                    .map(|symbol| ForbiddenSymbol { object: index, library: library.to_owned(), symbol }),
+            );
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn isa(audit: &Audit<'_>) -> Vec<(usize, IsaLevel)> {
+    let needed = |(index, entry): (usize, &crate::audit::AuditObject<'_>)| {
+        let level = entry.object.notes.isa_needed()?;
+        (level > IsaLevel::Baseline).then_some((index, level))
+    };
+    audit.counted().filter_map(needed).collect()
+}
+
+fn python_needs(audit: &Audit<'_>) -> Vec<(usize, Vec<String>)> {
+    let mut needs = Vec::new();
+    for (index, entry) in audit.counted() {
+        let Role::Extension(extension) = &entry.role else { continue };
+        let mut symbols = python::fpe_symbols(entry.object);
+        if extension.entry == python::EntryPoint::Init2 {
+            symbols.extend(python::ucs2_symbols(entry.object));
+        }
+        if !symbols.is_empty() {
+            needs.push((index, symbols));
+        }
+    }
+    needs
+}
+
+fn unreachable(audit: &Audit<'_>) -> Vec<LibraryBlocker> {
+    let mut by_name: BTreeMap<&str, LibraryBlocker> = BTreeMap::new();
+    for need in &audit.resolution.needs {
+        let Some(entry) = audit.objects.get(need.from).filter(|o| o.counts) else { continue };
+        let Outcome::Unreachable { present } = &need.outcome else { continue };
+        // What runs as a program has nobody to import something first.
+        let root_is_program = audit.objects.get(need.root).is_some_and(|o| o.role == Role::Program);
+        let helpless = entry.role == Role::Program || root_is_program;
+        let blocker = by_name.entry(&need.name).or_insert_with(|| LibraryBlocker {
+            soname: need.name.clone(),
+            needed_by: Vec::new(),
+            reason: LibraryReason::Unreachable { present: present.clone(), preloadable: true },
+        });
+        blocker.needed_by.push(need.from);
+        if let (true, LibraryReason::Unreachable { preloadable, .. }) = (helpless, &mut blocker.reason) {
+            *preloadable = false;
+        }
+    }
+    by_name.into_values().collect()
+}

@@ -1,0 +1,116 @@
+//! All rules, and running them. A new rule is one new file and one line here.
+
+use crate::audit::Audit;
+use crate::finding::{Finding, Sink};
+use crate::rule::Rule;
+use crate::settings::Settings;
+use crate::{rules, suppress};
+
+/// Every rule, by id.
+pub static RULES: &[&Rule] = &[&rules::abi101_symbol_too_new::RULE];
+
+/// A rule id, name or prefix that no rule has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown rule {name:?}; the nearest is {nearest}")]
+pub struct UnknownRule {
+    /// As given.
+    pub name: String,
+    /// The rule whose id or name is most alike.
+    pub nearest: String,
+}
+
+/// The rule of an id (`ABI101`, any case) or a name (`symbol-too-new`).
+pub fn find(name: &str) -> Option<&'static Rule> {
+    RULES.iter().copied().find(|r| r.id.eq_ignore_ascii_case(name) || r.name == name)
+}
+
+/// Checks a selector: an id, a name, or a prefix of ids (`ABI1`).
+///
+/// # Errors
+/// [`UnknownRule`] if it selects nothing.
+pub fn validate(selector: &str) -> Result<(), UnknownRule> {
+    if RULES.iter().any(|r| selects(selector, r)) {
+        return Ok(());
+    }
+    let nearest = RULES
+        .iter()
+        .flat_map(|r| [r.id, r.name])
+        .min_by_key(|candidate| distance(&selector.to_lowercase(), &candidate.to_lowercase()));
+    Err(UnknownRule { name: selector.to_owned(), nearest: nearest.unwrap_or_default().to_owned() })
+}
+
+/// A selector means this rule.
+pub(crate) fn selects(selector: &str, rule: &Rule) -> bool {
+    let prefix =
+        selector.len() >= 3 && rule.id.to_ascii_lowercase().starts_with(&selector.to_ascii_lowercase());
+    prefix || selector == rule.name
+}
+
+/// Runs the selected rules. Findings come worst first, then by rule, member and text.
+pub fn run(audit: &Audit<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for rule in RULES.iter().copied().filter(|r| is_selected(audit.settings, r)) {
+        let mut sink = Sink::new(rule);
+        (rule.check)(audit, &mut sink);
+        findings.extend(sink.into_findings());
+    }
+    suppress::apply(audit.settings, &mut findings);
+    findings.sort_by(|a, b| {
+        let key = |f: &Finding| (f.suppressed.is_some(), std::cmp::Reverse(f.severity));
+        key(a)
+            .cmp(&key(b))
+            .then_with(|| (a.rule.id, &a.member, &a.message).cmp(&(b.rule.id, &b.member, &b.message)))
+    });
+    findings
+}
+
+fn is_selected(settings: &Settings, rule: &Rule) -> bool {
+    let any = |selectors: &[String]| selectors.iter().any(|s| selects(s, rule));
+    (settings.select.is_empty() || any(&settings.select)) && !any(&settings.ignore)
+}
+
+/// Levenshtein distance, for "did you mean".
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substitution = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = substitution.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_ordered_and_documented() {
+        for pair in RULES.windows(2) {
+            assert!(pair[0].id < pair[1].id, "{:?} and {:?}", pair[0], pair[1]);
+        }
+        for rule in RULES {
+            assert!(rule.id.starts_with("ABI") && rule.id.len() == 6, "{rule:?}");
+            let text = rule.documentation();
+            for heading in
+                ["## What it does", "## Why is this bad?", "## Example", "## How to mend it", "## References"]
+            {
+                assert!(text.contains(heading), "{rule:?} lacks {heading:?}");
+            }
+            assert!(!rule.summary().is_empty() && rule.summary().len() < 120, "{rule:?}: {}", rule.summary());
+        }
+    }
+
+    #[test]
+    fn selectors_are_ids_names_and_prefixes() {
+        assert!(validate("ABI101").is_ok());
+        assert!(validate("abi1").is_ok());
+        assert!(validate("symbol-too-new").is_ok());
+        assert_eq!(validate("symbol-too-now").unwrap_err().nearest, "symbol-too-new");
+    }
+}

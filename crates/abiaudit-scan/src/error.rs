@@ -1,0 +1,62 @@
+//! Why an input cannot be audited at all.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use abiaudit_wheel::{ArchiveError, WheelNameError};
+
+/// An input of which nothing can be said.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScanError {
+    /// The operating system's word.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A pipe, a socket, a device.
+    #[error("{}: neither a regular file nor a directory", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file's name is not that of a wheel, so there is no claim to check.
+    #[error("{0}")]
+    FileName(#[from] WheelNameError),
+    /// The archive cannot be opened.
+    #[error("{}: {source}", path.display())]
+    Archive {
+        /// The wheel.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ArchiveError,
+    },
+    /// Neither a wheel nor ELF.
+    #[error("{}: {found}; expected a wheel (.whl), a directory or an ELF file", path.display())]
+    UnknownKind {
+        /// The file.
+        path: PathBuf,
+        /// What it looks like.
+        found: &'static str,
+    },
+}
+
+impl ScanError {
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+
+    /// A stable word for reports.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => "io",
+            Self::NotAFile { .. } => "not-a-file",
+            Self::FileName(_) => "file-name",
+            Self::Archive { .. } => "archive",
+            Self::UnknownKind { .. } => "unknown-kind",
+        }
+    }
+}
