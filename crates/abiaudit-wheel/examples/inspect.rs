@@ -50,9 +50,12 @@ fn inspect(path: &Path) -> Vec<String> {
                     lines.push(format!("{}: {} unused bytes", member.name, outcome.unused));
                 }
                 let sha256 = Some(hasher.finalize().into());
-                actual.push(ActualMember { name: &member.name, size: outcome.bytes, sha256 });
+                actual.push(ActualMember { name: &member.name, size: Some(outcome.bytes), sha256 });
             }
-            Err(error) => lines.push(format!("member: {error}")),
+            Err(error) => {
+                lines.push(format!("member: {error}"));
+                actual.push(ActualMember { name: &member.name, size: None, sha256: None });
+            }
         }
     }
     if let Some(record) = &info.record {

@@ -7,9 +7,27 @@ use abiaudit_wheel::distinfo::record::{ActualMember, compare};
 use abiaudit_wheel::{Archive, DistInfo, Limits, MemberKind, Scratch, WheelName};
 use sha2::{Digest, Sha256};
 
-/// Kinds of finding that real wheels of good standing have, looked at one by one; anything else fails the test.
-/// The text before the first space or brace of a finding's debug form is its kind.
-const UNDERSTOOD: [(&str, &str); 0] = [];
+/// Findings of real wheels of good standing, looked at one by one: the beginning of the finding's debug form, and
+/// of the wheel's name. Anything else fails the test.
+const UNDERSTOOD: [(&str, &str); 13] = [
+    // Made before names had to be normalised.
+    ("NameNotNormalized", "MarkupSafe-"),
+    ("NameNotNormalized", "Pillow-"),
+    ("NameNotNormalized", "PyQt5-"),
+    ("NameNotNormalized", "PyYAML-"),
+    // Its RECORD has hexadecimal digests, where base64 is wanted.
+    ("Record(BadHash", "gmsh-4.13.1"),
+    // Asks for `pytz (>=2011k)`, which PEP 440 does not know.
+    ("Metadata(BadRequirement", "pandas-0.22.0"),
+    // Renamed after the build; WHEEL still says linux_x86_64 or any.
+    ("TagMismatch", "cupy_cuda12x-13.3.0"),
+    ("TagMismatch", "mysql_connector_python-9.1.0"),
+    ("TagMismatch", "playwright-1.49.1"),
+    ("TagMismatch", "ray-2.60.0"),
+    ("TagMismatch", "torch"),
+    ("TagMismatch", "vllm-0.6.4"),
+    ("TagMismatch", "xgboost-0.90"),
+];
 
 #[test]
 fn real_wheels_have_no_problem_that_is_not_understood() {
@@ -23,9 +41,9 @@ fn real_wheels_have_no_problem_that_is_not_understood() {
     for path in &wheels {
         let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         for finding in findings(path, &file_name) {
-            let understood = UNDERSTOOD.iter().any(|(kind, wheel)| {
-                finding.starts_with(kind) && (*wheel == "*" || file_name.starts_with(wheel))
-            });
+            let understood = UNDERSTOOD
+                .iter()
+                .any(|(kind, wheel)| finding.starts_with(kind) && file_name.starts_with(wheel));
             if !understood {
                 unexplained.push(format!("{file_name}: {finding}"));
             }
@@ -70,7 +88,7 @@ fn findings(path: &Path, file_name: &str) -> Vec<String> {
         match outcome {
             Ok(outcome) if outcome.complete && outcome.unused == 0 => {
                 let sha256 = Some(hasher.finalize().into());
-                actual.push(ActualMember { name: &member.name, size: outcome.bytes, sha256 });
+                actual.push(ActualMember { name: &member.name, size: Some(outcome.bytes), sha256 });
             }
             Ok(outcome) => findings.push(format!("{outcome:?} {}", member.name)),
             Err(error) => findings.push(error.to_string()),

@@ -2,6 +2,7 @@
 //! [`DistInfoProblem`].
 
 mod headers;
+mod marker;
 mod metadata;
 pub mod record;
 mod requirement;
@@ -9,6 +10,7 @@ mod wheel_file;
 
 use std::collections::BTreeSet;
 
+pub use marker::{Marker, Operand};
 pub use metadata::{Metadata, MetadataProblem};
 pub use record::{Record, RecordProblem};
 pub use requirement::{Environment, ParsedRequirement, Requirement, RequirementError, UrlText};

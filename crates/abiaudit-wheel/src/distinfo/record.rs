@@ -49,8 +49,8 @@ impl RecordHash {
 pub struct ActualMember<'a> {
     /// Member name.
     pub name: &'a str,
-    /// Its true size in bytes.
-    pub size: u64,
+    /// Its true size in bytes; `None` if it could not be read (then nothing but the name is compared).
+    pub size: Option<u64>,
     /// Its SHA-256; `None` if it was not computed (then hashes are not compared).
     pub sha256: Option<[u8; 32]>,
 }
@@ -247,7 +247,8 @@ impl Record {
     }
 }
 
-/// Compares RECORD with the file members of the wheel (directories left out). Problems come in the order of
+/// Compares RECORD with the file members of the wheel: directories are left out, members that cannot be read are
+/// included without size and hash, lest they seem absent. Problems come in the order of
 /// the members, then of the rows.
 #[must_use]
 pub fn compare<'a>(
@@ -280,10 +281,10 @@ pub fn compare<'a>(
 
 fn compare_row(row: &RecordRow, member: &ActualMember<'_>, problems: &mut Vec<RecordProblem>) {
     let path = || row.path.clone();
-    if let Some(expected) = row.size
-        && expected != member.size
+    if let (Some(expected), Some(found)) = (row.size, member.size)
+        && expected != found
     {
-        problems.push(RecordProblem::SizeMismatch { path: path(), expected, found: member.size });
+        problems.push(RecordProblem::SizeMismatch { path: path(), expected, found });
     }
     let (Some(hash), Some(found)) = (&row.hash, &member.sha256) else { return };
     if hash.algorithm != "sha256" {
@@ -337,7 +338,7 @@ mod tests {
     }
 
     fn actual(name: &str) -> ActualMember<'_> {
-        ActualMember { name, size: 0, sha256: Some(empty_digest()) }
+        ActualMember { name, size: Some(0), sha256: Some(empty_digest()) }
     }
 
     #[test]
