@@ -282,10 +282,9 @@ fn drain(decoder: &mut FrameDecoder, buffer: &mut [u8], output: &mut Output<'_>)
 
 /// What follows a skippable frame (magic 0x184D2A50 to 0x184D2A5F, 32-bit length); `None` if there is none.
 fn skippable_frame(data: &[u8]) -> Result<Option<&[u8]>, Ended> {
-    let Some(([magic @ 0x50..=0x5f, 0x2a, 0x4d, 0x18], rest)) = data.split_first_chunk::<4>() else {
+    let Some(([0x50..=0x5f, 0x2a, 0x4d, 0x18], rest)) = data.split_first_chunk::<4>() else {
         return Ok(None);
     };
-    debug_assert!(magic & 0xf0 == 0x50);
     let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(cut_off)?;
     rest.get(u32::from_le_bytes(*length) as usize..).map(Some).ok_or_else(cut_off)
 }
