@@ -1,1 +1,6 @@
-//! What the dynamic loader makes of objects: library search.
+//! What the dynamic loader makes of objects.
+//!
+//! [`search`] answers how ld.so (glibc) or musl's loader finds each `DT_NEEDED` of a set of objects. Nothing here
+//! opens a file or looks at the machine it runs on: the same objects give the same answer everywhere.
+
+pub mod search;

@@ -1,0 +1,551 @@
+//! The set of libraries, prepared: names and directories are numbers, search paths are lists of directories of the
+//! set, and members are found by file name, soname and path.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ptr;
+
+use abiaudit_elf::{Class, Endian, Name, Object, ObjectType};
+
+use crate::search::expand::{self, PathTag, SearchEntry, Tokens};
+use crate::search::{Libc, Library};
+
+/// Number of a name.
+pub(crate) type NameId = u32;
+/// Number of a directory that holds members.
+pub(crate) type DirectoryId = u32;
+/// Position of a member in the set.
+pub(crate) type MemberId = u32;
+
+/// Longest file name that musl searches for, in bytes (`NAME_MAX`).
+const NAME_MAX: usize = 255;
+
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) libc: Libc,
+    pub(crate) members: Vec<Member>,
+    pub(crate) name_count: usize,
+    /// Per name: members with that file name.
+    by_file_name: Vec<Vec<MemberId>>,
+    /// Per name: members with that soname.
+    by_soname: Vec<Vec<MemberId>>,
+    by_path: HashMap<(DirectoryId, NameId), MemberId>,
+    /// Per directory: the hardware capability directories below it (`glibc-hwcaps/*`).
+    hwcaps: Vec<Vec<DirectoryId>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) directory: DirectoryId,
+    pub(crate) file_name: NameId,
+    pub(crate) soname: Option<NameId>,
+    /// The first member that is the same file.
+    pub(crate) file: MemberId,
+    pub(crate) machine: (Class, Endian, u16),
+    pub(crate) role: Role,
+    /// glibc loads it as a library: `ET_DYN` without `DF_1_PIE`, with a dynamic section, for Linux.
+    loadable: bool,
+    /// Distinct needs in order.
+    pub(crate) requests: Vec<Request>,
+    /// Directories searched for what this object needs and for what the objects that it loads need.
+    pub(crate) inherited: SearchList,
+    /// Directories searched for what this object needs only (glibc `DT_RUNPATH`).
+    pub(crate) own: SearchList,
+    /// What others hand down is not searched (glibc, an object with `DT_RUNPATH`).
+    pub(crate) shielded: bool,
+    pub(crate) no_default_directories: bool,
+    pub(crate) entries: Vec<SearchEntry>,
+    file_name_text: String,
+    soname_text: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Nothing that a loader handles: an object file, debug information, no dynamic section.
+    Inert,
+    /// Started, not loaded.
+    Program,
+    /// A Python extension module.
+    Module,
+    /// Any other shared object.
+    Library,
+}
+
+/// One distinct `DT_NEEDED`.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) text: String,
+    pub(crate) kind: RequestKind,
+}
+
+#[derive(Debug)]
+pub(crate) enum RequestKind {
+    /// An empty name.
+    Empty,
+    /// musl's own name.
+    Libc,
+    /// What the name stands for, tried in order; more than one only with `$LIB` or `$PLATFORM` in it.
+    File(Vec<Target>),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) name: NameId,
+    /// The name, or the last component of a path.
+    pub(crate) file_name: NameId,
+    pub(crate) place: Place,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    /// To be searched for.
+    Anywhere,
+    /// A path, and the member that is there.
+    Path(Option<MemberId>),
+    /// Too long to be searched for.
+    Nowhere,
+}
+
+/// Directories of the set in search order, each once, with the search path entry that named it.
+#[derive(Debug, Default)]
+pub(crate) struct SearchList {
+    order: Vec<(DirectoryId, u32)>,
+    position: HashMap<DirectoryId, u32>,
+}
+
+/// What the loader does with a file of the right name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Loads it.
+    Load,
+    /// Looks further.
+    Skip,
+    /// Gives up.
+    Stop,
+}
+
+/// Where a search ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hit {
+    pub(crate) member: MemberId,
+    pub(crate) entry: u32,
+    pub(crate) admission: Admission,
+}
+
+impl Index {
+    pub(crate) fn new(libraries: &[Library<'_>], libc: Libc) -> Self {
+        let mut builder = Builder::new(libc);
+        for library in libraries {
+            builder.place(library.path);
+        }
+        let files = same_files(libraries);
+        let members = (0..).zip(libraries).zip(files);
+        let members = members.map(|((id, library), file)| builder.member(id, library, file)).collect();
+        builder.finish(members)
+    }
+
+    /// Members with that file name or soname that could be loaded beside `from`, in order.
+    pub(crate) fn present(&self, from: MemberId, target: Target) -> BTreeSet<usize> {
+        let machine = self.members[from as usize].machine;
+        let file_names = self.named(&self.by_file_name, target.file_name).iter();
+        let sonames = [target.name, target.file_name].map(|name| self.named(&self.by_soname, name));
+        let both = file_names.chain(sonames.into_iter().flatten()).map(|&m| m as usize);
+        let fits = |m: &usize| self.admission(machine, *m as MemberId) == Admission::Load;
+        both.filter(fits).collect()
+    }
+
+    fn named<'a>(&self, table: &'a [Vec<MemberId>], name: NameId) -> &'a [MemberId] {
+        table.get(name as usize).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn has_soname(&self, member: MemberId, name: &str) -> bool {
+        self.members[member as usize].soname_text.as_deref() == Some(name)
+    }
+
+    pub(crate) fn has_file_name(&self, member: MemberId, name: &str) -> bool {
+        self.members[member as usize].file_name_text == name
+    }
+
+    /// What becomes of `candidate` in a process of that machine.
+    ///
+    /// glibc's `open_verify` passes over other classes and machines and ends with an error on all else that is
+    /// wrong. musl opens the first file of the name and maps it; it never compares machines, so a foreign file ends
+    /// the search.
+    pub(crate) fn admission(&self, machine: (Class, Endian, u16), candidate: MemberId) -> Admission {
+        let member = &self.members[candidate as usize];
+        let (class, endian, number) = member.machine;
+        match self.libc {
+            Libc::Glibc if class != machine.0 => Admission::Skip,
+            Libc::Glibc if endian != machine.1 => Admission::Stop,
+            Libc::Glibc if number != machine.2 => Admission::Skip,
+            Libc::Glibc if member.loadable => Admission::Load,
+            Libc::Musl if member.machine == machine && member.role != Role::Inert => Admission::Load,
+            _ => Admission::Stop,
+        }
+    }
+
+    /// The first file called `name` in the directories of `list`. Looks through whichever is shorter, the list or the
+    /// members of that name; `steps` counts the work.
+    pub(crate) fn search(
+        &self,
+        list: &SearchList,
+        name: NameId,
+        machine: (Class, Endian, u16),
+        steps: &mut u64,
+    ) -> Option<Hit> {
+        let candidates = self.named(&self.by_file_name, name);
+        let hit = |member, entry| {
+            let admission = self.admission(machine, member);
+            (admission != Admission::Skip).then_some(Hit { member, entry, admission })
+        };
+        *steps += candidates.len().min(list.order.len()) as u64 + 1;
+        if list.order.len() < candidates.len() {
+            return list.order.iter().find_map(|&(directory, entry)| {
+                let member = *self.by_path.get(&(directory, name))?;
+                hit(member, entry)
+            });
+        }
+        let positioned = candidates.iter().filter_map(|&member| {
+            let directory = self.members[member as usize].directory;
+            let position = *list.position.get(&directory)?;
+            let (_, entry) = *list.order.get(position as usize)?;
+            Some((position, hit(member, entry)?))
+        });
+        positioned.min_by_key(|(position, _)| *position).map(|(_, hit)| hit)
+    }
+
+    /// Copies of a member in `glibc-hwcaps` subdirectories of its directory.
+    pub(crate) fn hwcaps_copies(&self, member: MemberId) -> Vec<usize> {
+        let member = &self.members[member as usize];
+        let copies = self.hwcaps[member.directory as usize].iter();
+        let mut copies: Vec<usize> = copies
+            .filter_map(|&directory| self.by_path.get(&(directory, member.file_name)))
+            .map(|&copy| copy as usize)
+            .filter(|&copy| self.members[copy].machine == member.machine && self.members[copy].loadable)
+            .collect();
+        copies.sort_unstable();
+        copies
+    }
+
+    /// Members that start a process: programs, extension modules, and libraries that no other member needs by file
+    /// name, soname or path.
+    pub(crate) fn roots(&self) -> Vec<MemberId> {
+        let needers = self.needers();
+        let needed = |id: MemberId, member: &Member| {
+            let names = [Some(member.file_name), member.soname];
+            let by_name = names.into_iter().flatten().any(|name| needers.names[name as usize].other_than(id));
+            by_name || needers.paths[id as usize].other_than(id)
+        };
+        let is_root = |id: MemberId, member: &Member| match member.role {
+            Role::Inert => false,
+            Role::Program | Role::Module => true,
+            Role::Library => !needed(id, member),
+        };
+        (0..).zip(&self.members).filter(|(id, member)| is_root(*id, member)).map(|(id, _)| id).collect()
+    }
+
+    fn needers(&self) -> Needers {
+        let mut needers = Needers {
+            names: vec![Needer::Nobody; self.name_count],
+            paths: vec![Needer::Nobody; self.members.len()],
+        };
+        for (from, member) in (0..).zip(&self.members) {
+            for target in member.requests.iter().flat_map(Request::targets) {
+                needers.names[target.name as usize].add(from);
+                if let Place::Path(Some(at)) = target.place {
+                    needers.paths[at as usize].add(from);
+                }
+            }
+        }
+        needers
+    }
+}
+
+impl Request {
+    pub(crate) fn targets(&self) -> &[Target] {
+        match &self.kind {
+            RequestKind::File(targets) => targets,
+            RequestKind::Empty | RequestKind::Libc => &[],
+        }
+    }
+}
+
+impl SearchList {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    fn push(&mut self, directory: DirectoryId, entry: u32) {
+        let position = self.order.len() as u32;
+        if let Entry::Vacant(vacant) = self.position.entry(directory) {
+            vacant.insert(position);
+            self.order.push((directory, entry));
+        }
+    }
+}
+
+/// Who needs what, by name and by path.
+struct Needers {
+    names: Vec<Needer>,
+    paths: Vec<Needer>,
+}
+
+#[derive(Clone, Copy)]
+enum Needer {
+    Nobody,
+    One(MemberId),
+    Several,
+}
+
+impl Needer {
+    fn add(&mut self, from: MemberId) {
+        *self = match *self {
+            Self::Nobody => Self::One(from),
+            Self::One(other) if other == from => return,
+            _ => Self::Several,
+        };
+    }
+
+    fn other_than(self, member: MemberId) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::One(from) => from != member,
+            Self::Several => true,
+        }
+    }
+}
+
+/// For each library the first one that borrows the same object.
+fn same_files(libraries: &[Library<'_>]) -> Vec<MemberId> {
+    let mut first: HashMap<*const Object, MemberId> = HashMap::new();
+    (0..)
+        .zip(libraries)
+        .map(|(id, library)| *first.entry(ptr::from_ref(library.object)).or_insert(id))
+        .collect()
+}
+
+struct Builder {
+    libc: Libc,
+    names: HashMap<String, NameId>,
+    directories: HashMap<String, DirectoryId>,
+    /// Directory and file name of each member.
+    places: Vec<(DirectoryId, NameId)>,
+    by_path: HashMap<(DirectoryId, NameId), MemberId>,
+}
+
+impl Builder {
+    fn new(libc: Libc) -> Self {
+        Self {
+            libc,
+            names: HashMap::new(),
+            directories: HashMap::new(),
+            places: Vec::new(),
+            by_path: HashMap::new(),
+        }
+    }
+
+    fn name(&mut self, name: &str) -> NameId {
+        number(&mut self.names, name)
+    }
+
+    fn place(&mut self, path: &str) {
+        let (directory, file_name) = expand::split_path(path);
+        let place = (number(&mut self.directories, directory), self.name(file_name));
+        self.by_path.entry(place).or_insert(self.places.len() as MemberId);
+        self.places.push(place);
+    }
+
+    fn member(&mut self, id: MemberId, library: &Library<'_>, file: MemberId) -> Member {
+        let object = library.object;
+        let (origin, file_name) = expand::split_path(library.path);
+        let tokens = Tokens::new(origin, object.identity.arch());
+        let (directory, file_name_id) = self.places[id as usize];
+        let entries = search_entries(object, self.libc, &tokens);
+        let list = self.search_list(&entries);
+        let runpath = object.dynamic.runpath.is_some();
+        let (own, inherited) = match self.libc {
+            Libc::Glibc if runpath => (list, SearchList::default()),
+            _ => (SearchList::default(), list),
+        };
+        Member {
+            directory,
+            file_name: file_name_id,
+            soname: object.dynamic.soname.as_ref().map(|soname| self.name(&soname.to_text())),
+            file,
+            machine: (object.identity.class, object.identity.endian, object.identity.machine),
+            role: role(object, file_name),
+            loadable: is_loadable(object),
+            requests: self.requests(object, &tokens),
+            inherited,
+            own,
+            shielded: self.libc == Libc::Glibc && runpath,
+            no_default_directories: object.dynamic.no_default_libraries(),
+            entries,
+            file_name_text: file_name.to_owned(),
+            soname_text: object.dynamic.soname.as_ref().map(Name::to_text),
+        }
+    }
+
+    /// The directories of the set among those that the entries stand for.
+    fn search_list(&self, entries: &[SearchEntry]) -> SearchList {
+        let mut list = SearchList::default();
+        for (entry, number) in entries.iter().zip(0..).filter(|(entry, _)| entry.effective) {
+            for directory in &entry.candidates {
+                if let Some(&directory) = self.directories.get(directory) {
+                    list.push(directory, number);
+                }
+            }
+        }
+        list
+    }
+
+    fn requests(&mut self, object: &Object, tokens: &Tokens<'_>) -> Vec<Request> {
+        let mut seen = HashSet::new();
+        let distinct = object.dynamic.needed.iter().filter(|name| seen.insert(*name));
+        distinct
+            .map(|name| {
+                let text = name.to_text();
+                Request { kind: self.request_kind(&text, tokens), text }
+            })
+            .collect()
+    }
+
+    fn request_kind(&mut self, text: &str, tokens: &Tokens<'_>) -> RequestKind {
+        if text.is_empty() {
+            return RequestKind::Empty;
+        }
+        if self.libc == Libc::Musl && is_musl(text) {
+            return RequestKind::Libc;
+        }
+        // glibc expands the tokens of DT_NEEDED too (`expand_dst` in elf/dl-deps.c), musl does not.
+        let spellings = match self.libc {
+            Libc::Glibc => tokens.substitute(text),
+            Libc::Musl => vec![text.to_owned()],
+        };
+        RequestKind::File(spellings.iter().map(|spelling| self.target(spelling)).collect())
+    }
+
+    fn target(&mut self, spelling: &str) -> Target {
+        let name = self.name(spelling);
+        let place = if spelling.starts_with('/') {
+            let path = expand::normalise(spelling);
+            let (directory, file_name) = expand::split_path(&path);
+            let found = self.directories.get(directory).zip(self.names.get(file_name));
+            Place::Path(found.and_then(|(&d, &n)| self.by_path.get(&(d, n)).copied()))
+        } else if spelling.contains('/') {
+            // Relative to the working directory of whoever runs the process.
+            Place::Path(None)
+        } else if self.libc == Libc::Musl && spelling.len() > NAME_MAX {
+            Place::Nowhere
+        } else {
+            Place::Anywhere
+        };
+        let file_name = self.name(expand::split_path(spelling).1);
+        Target { name, file_name, place }
+    }
+
+    fn finish(self, members: Vec<Member>) -> Index {
+        let mut by_file_name = vec![Vec::new(); self.names.len()];
+        let mut by_soname = vec![Vec::new(); self.names.len()];
+        for (id, member) in (0..).zip(&members) {
+            by_file_name[member.file_name as usize].push(id);
+            if let Some(soname) = member.soname {
+                by_soname[soname as usize].push(id);
+            }
+        }
+        Index {
+            libc: self.libc,
+            name_count: self.names.len(),
+            hwcaps: hwcaps_directories(&self.directories),
+            by_file_name,
+            by_soname,
+            by_path: self.by_path,
+            members,
+        }
+    }
+}
+
+fn number(table: &mut HashMap<String, u32>, text: &str) -> u32 {
+    if let Some(&number) = table.get(text) {
+        return number;
+    }
+    let number = table.len() as u32;
+    table.insert(text.to_owned(), number);
+    number
+}
+
+/// `DT_RPATH` and `DT_RUNPATH`; the first is ignored where the second stands (glibc `elf_get_dynamic_info`, musl
+/// `decode_dyn`).
+fn search_entries(object: &Object, libc: Libc, tokens: &Tokens<'_>) -> Vec<SearchEntry> {
+    let dynamic = &object.dynamic;
+    let paths = [(&dynamic.rpath, PathTag::Rpath), (&dynamic.runpath, PathTag::Runpath)];
+    let mut all = Vec::new();
+    for (path, tag) in paths {
+        let Some(path) = path else { continue };
+        let mut entries = expand::entries(&path.to_text(), tag, libc, tokens);
+        if tag == PathTag::Rpath && dynamic.runpath.is_some() {
+            entries.iter_mut().for_each(|entry| entry.effective = false);
+        }
+        all.append(&mut entries);
+    }
+    all
+}
+
+/// Per directory those below its `glibc-hwcaps` (glibc manual, "Dynamic Linker Hwcaps").
+fn hwcaps_directories(directories: &HashMap<String, DirectoryId>) -> Vec<Vec<DirectoryId>> {
+    let mut below = vec![Vec::new(); directories.len()];
+    for (path, &directory) in directories {
+        let (parent, _) = expand::split_path(path);
+        let base = parent.strip_suffix("/glibc-hwcaps").map(|base| if base.is_empty() { "/" } else { base });
+        if let Some(&base) = base.and_then(|base| directories.get(base)) {
+            below[base as usize].push(directory);
+        }
+    }
+    below
+}
+
+fn role(object: &Object, file_name: &str) -> Role {
+    if object.debug_only
+        || !matches!(object.identity.object_type, ObjectType::Executable | ObjectType::Shared)
+    {
+        Role::Inert
+    } else if object.is_program() {
+        Role::Program
+    } else if !object.dynamic.present {
+        Role::Inert
+    } else if is_extension_module(object, file_name) {
+        Role::Module
+    } else {
+        Role::Library
+    }
+}
+
+/// Exports the function by which Python starts a module of that file name: `PyInit_NAME` (PEP 489; `PyInitU_` for
+/// names beyond ASCII), `PyModExport_NAME` (PEP 793), `initNAME` before Python 3.
+fn is_extension_module(object: &Object, file_name: &str) -> bool {
+    let stem = file_name.split('.').next().unwrap_or(file_name);
+    let exported = |name: String| !object.symbols.definitions(name.as_bytes()).is_empty();
+    if !stem.is_ascii() {
+        return object.symbols.exported().any(|s| object.symbols.name(s).starts_with(b"PyInitU_"));
+    }
+    ["PyInit_", "PyModExport_", "init"].iter().any(|prefix| exported(format!("{prefix}{stem}")))
+}
+
+/// `open_verify` and `_dl_map_object_from_fd` (glibc elf/dl-load.c). Programs that say so have not been loadable since
+/// 2.30.
+fn is_loadable(object: &Object) -> bool {
+    const SYSTEM_V: u8 = 0;
+    const GNU: u8 = 3;
+    object.identity.object_type == ObjectType::Shared
+        && matches!(object.identity.os_abi, SYSTEM_V | GNU)
+        && object.dynamic.present
+        && !object.dynamic.pie()
+        && !object.debug_only
+}
+
+/// Names that musl serves itself (`load_library`), and its own file name, which it recognises after opening it.
+fn is_musl(name: &str) -> bool {
+    const RESERVED: [&str; 7] = ["c.", "pthread.", "rt.", "m.", "dl.", "util.", "xnet."];
+    let reserved = |rest: &str| RESERVED.iter().any(|reserved| rest.starts_with(reserved));
+    name.strip_prefix("lib").is_some_and(reserved) || expand::split_path(name).1.starts_with("ld-musl-")
+}
