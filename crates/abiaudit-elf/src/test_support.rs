@@ -148,6 +148,34 @@ impl SymbolSpec {
     }
 }
 
+/// One more program header to write, as it is given (gABI chapter 5).
+#[derive(Debug, Clone)]
+pub struct SegmentSpec {
+    /// `p_type`
+    pub segment_type: u32,
+    /// `p_flags`: 1 executable, 2 writable, 4 readable.
+    pub flags: u32,
+    /// `p_offset`
+    pub offset: u64,
+    /// `p_vaddr`
+    pub address: u64,
+    /// `p_filesz`
+    pub file_size: u64,
+    /// `p_memsz`
+    pub memory_size: u64,
+    /// `p_align`
+    pub align: u64,
+}
+
+/// One more section to write; an allocated one lies in the `PT_LOAD`, another behind it.
+#[derive(Debug, Clone)]
+struct SectionSpec {
+    name: &'static str,
+    section_type: u32,
+    flags: u64,
+    content: Vec<u8>,
+}
+
 /// Name and index.
 type Version = (Vec<u8>, u16);
 
@@ -173,9 +201,13 @@ pub struct ElfWriter {
     dynamic: Vec<(i64, u64)>,
     stack: Option<u32>,
     tls: Option<(u64, u64)>,
+    load_flags: u32,
+    load_align: u64,
+    segments: Vec<SegmentSpec>,
     hash: HashStyle,
     sections: bool,
     comment: Option<Vec<u8>>,
+    extra_sections: Vec<SectionSpec>,
 }
 
 impl ElfWriter {
@@ -199,11 +231,15 @@ impl ElfWriter {
             interpreter: None,
             notes: Vec::new(),
             dynamic: Vec::new(),
-            stack: None,
+            stack: Some(6),
             tls: None,
+            load_flags: 6,
+            load_align: 0x10000,
+            segments: Vec::new(),
             hash: HashStyle::Sysv,
             sections: true,
             comment: None,
+            extra_sections: Vec::new(),
         }
     }
 
@@ -387,10 +423,18 @@ impl ElfWriter {
         self
     }
 
-    /// `PT_GNU_STACK` with these `p_flags`: 6 is usual, 7 asks for an executable stack.
+    /// `PT_GNU_STACK` with these `p_flags`: 6 is what compilers and this writer have, 7 asks for an executable
+    /// stack.
     #[must_use]
     pub fn stack(mut self, flags: u32) -> Self {
         self.stack = Some(flags);
+        self
+    }
+
+    /// No `PT_GNU_STACK`.
+    #[must_use]
+    pub fn without_stack(mut self) -> Self {
+        self.stack = None;
         self
     }
 
@@ -398,6 +442,46 @@ impl ElfWriter {
     #[must_use]
     pub fn tls(mut self, size: u64, align: u64) -> Self {
         self.tls = Some((size, align));
+        self
+    }
+
+    /// `p_flags` of the one `PT_LOAD`; without it the segment is readable and writable.
+    #[must_use]
+    pub fn load_flags(mut self, flags: u32) -> Self {
+        self.load_flags = flags;
+        self
+    }
+
+    /// `p_align` of the one `PT_LOAD`; without it 64 KiB, which every page size divides.
+    #[must_use]
+    pub fn load_align(mut self, align: u64) -> Self {
+        self.load_align = align;
+        self
+    }
+
+    /// Adds a program header after the others.
+    #[must_use]
+    pub fn segment(mut self, segment: SegmentSpec) -> Self {
+        self.segments.push(segment);
+        self
+    }
+
+    /// Adds a section with these bytes: `section_type` 1 is `SHT_PROGBITS`; of `flags`, 2 is `SHF_ALLOC`. Only
+    /// with section headers.
+    #[must_use]
+    pub fn section(
+        mut self,
+        name: &'static str,
+        section_type: u32,
+        flags: u64,
+        content: impl AsRef<[u8]>,
+    ) -> Self {
+        self.extra_sections.push(SectionSpec {
+            name,
+            section_type,
+            flags,
+            content: content.as_ref().to_vec(),
+        });
         self
     }
 
@@ -636,7 +720,8 @@ impl<'w> Assembly<'w> {
             + usize::from(writer.interpreter.is_some())
             + usize::from(!writer.notes.is_empty())
             + usize::from(writer.stack.is_some())
-            + usize::from(writer.tls.is_some());
+            + usize::from(writer.tls.is_some())
+            + writer.segments.len();
         self.out.data.resize(header + count * program_header, 0);
         self.parts.insert("program headers", header..self.out.data.len());
         if let Some(path) = &writer.interpreter {
@@ -653,7 +738,9 @@ impl<'w> Assembly<'w> {
         self.versions();
         self.jump_slots();
         self.dynamic();
+        self.extra_sections(true);
         let loaded = self.out.data.len();
+        self.extra_sections(false);
         let section_count = if writer.sections { self.section_headers() } else { 0 };
         self.elf_header(count as u16, section_count);
         self.program_headers(loaded);
@@ -865,6 +952,14 @@ impl<'w> Assembly<'w> {
         });
     }
 
+    fn extra_sections(&mut self, allocated: bool) {
+        let writer = self.writer;
+        for section in writer.extra_sections.iter().filter(|s| (s.flags & 2 != 0) == allocated) {
+            let header = Header { flags: section.flags, ..plain(section.name, section.section_type) };
+            self.part(8, header, |a| a.out.raw(&section.content));
+        }
+    }
+
     /// Gives their number, with the null section and `.shstrtab`, which is the last.
     fn section_headers(&mut self) -> u16 {
         if let Some(text) = self.writer.comment.clone() {
@@ -942,7 +1037,7 @@ impl<'w> Assembly<'w> {
         if writer.interpreter.is_some() {
             headers.push((elf::PT_INTERP.0, 4, part(".interp"), None, 1));
         }
-        headers.push((elf::PT_LOAD.0, 7, 0..loaded, None, 0x1000));
+        headers.push((elf::PT_LOAD.0, writer.load_flags, 0..loaded, None, writer.load_align));
         headers.push((elf::PT_DYNAMIC.0, 6, part(".dynamic"), None, 8));
         if !writer.notes.is_empty() {
             headers.push((elf::PT_NOTE.0, 4, part(".note"), None, self.out.word_size() as u64));
@@ -953,22 +1048,33 @@ impl<'w> Assembly<'w> {
         if let Some((size, align)) = writer.tls {
             headers.push((elf::PT_TLS.0, 4, 0..0, Some(size), align));
         }
+        let planned = headers.into_iter().map(|(segment_type, flags, range, memory, align)| {
+            let (start, size) = (range.start as u64, range.len() as u64);
+            SegmentSpec {
+                segment_type,
+                flags,
+                offset: start,
+                address: start,
+                file_size: size,
+                memory_size: memory.unwrap_or(size),
+                align,
+            }
+        });
         let mut out = writer.bytes();
-        for (segment_type, flags, range, memory, align) in headers {
-            let size = range.len() as u64;
-            out.u32(segment_type);
+        for segment in planned.chain(writer.segments.iter().cloned()) {
+            out.u32(segment.segment_type);
             if self.is_64() {
-                out.u32(flags);
+                out.u32(segment.flags);
             }
             for word in
-                [range.start as u64, range.start as u64, range.start as u64, size, memory.unwrap_or(size)]
+                [segment.offset, segment.address, segment.address, segment.file_size, segment.memory_size]
             {
                 out.word(word);
             }
             if !self.is_64() {
-                out.u32(flags);
+                out.u32(segment.flags);
             }
-            out.word(align);
+            out.word(segment.align);
         }
         let at = part("program headers");
         self.out.data[at].copy_from_slice(&out.data);

@@ -17,6 +17,8 @@ mod rules;
 mod settings;
 mod suppress;
 mod symbol_tables;
+#[cfg(test)]
+mod testing;
 mod verdict;
 
 pub use audit::{Audit, AuditObject, Role};
@@ -26,7 +28,7 @@ pub use external::{External, Origin};
 pub use finding::{Evidence, Finding, Severity, Sink, Suppression};
 pub use platform::{Claim, Platform};
 pub use python::{EntryPoint, Extension};
-pub use registry::{RULES, UnknownRule, find, run, validate};
+pub use registry::{RULES, UnknownRule, distance, find, is_selected, run, validate};
 pub use rule::Rule;
 pub use settings::{Ignore, Settings};
 pub use symbol_tables::since;
