@@ -1,12 +1,23 @@
 //! Tasks of the repository, as a plain table: `cargo xtask` lists them.
-#![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit, reason = "a task runner talks to a terminal")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::exit,
+    reason = "a task runner talks to a terminal"
+)]
+
+mod gen_policies;
 
 use std::process::ExitCode;
 
 type Task = fn(&[String]) -> anyhow::Result<()>;
 
 /// Name, what it does, function.
-const TASKS: &[(&str, &str, Task)] = &[];
+const TASKS: &[(&str, &str, Task)] = &[(
+    "gen-policies",
+    "make policies/symbols from the ziglang wheel and Debian packages",
+    gen_policies::run,
+)];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -20,12 +20,14 @@
 mod arch;
 mod data;
 mod distributions;
+pub mod explain;
 mod family;
 mod glob;
 mod libc;
 mod overlay;
 mod policy_set;
 mod providers;
+pub mod symbols;
 mod target;
 
 pub use arch::{Arch, UnknownArch};
