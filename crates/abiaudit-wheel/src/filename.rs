@@ -207,8 +207,12 @@ impl WheelName {
         for set in [&self.pythons, &self.abis, &platforms] {
             let mut sorted: Vec<&String> = set.iter().collect();
             sorted.sort();
-            let mut repeated: Vec<&String> =
-                sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+            let mut repeated: Vec<&String> = sorted
+                .iter()
+                .zip(sorted.iter().skip(1))
+                .filter(|(one, next)| one == next)
+                .map(|(one, _)| *one)
+                .collect();
             repeated.dedup();
             problems
                 .extend(repeated.into_iter().map(|tag| WheelNameProblem::DuplicateTag { tag: tag.clone() }));

@@ -117,7 +117,8 @@ impl Archive {
         &self.problems
     }
 
-    /// The member of exactly this name; of duplicates the last, as in Python's `zipfile`.
+    /// The member of exactly this name; of duplicates the last, as in Python's `zipfile`. A linear
+    /// search.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&Member> {
         self.members.iter().rev().find(|member| member.name == name)

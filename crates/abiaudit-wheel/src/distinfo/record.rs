@@ -230,12 +230,13 @@ impl Record {
     fn note_duplicates(&self, problems: &mut Vec<RecordProblem>) {
         let mut order: Vec<&RecordRow> = self.rows.iter().collect();
         order.sort_by(|a, b| a.path.cmp(&b.path));
-        problems.extend(
-            order
-                .windows(2)
-                .filter(|pair| pair[0].path == pair[1].path)
-                .map(|pair| RecordProblem::Duplicate { path: pair[1].path.clone(), line: pair[1].line }),
-        );
+        for pair in order.windows(2) {
+            if let [first, again] = pair
+                && first.path == again.path
+            {
+                problems.push(RecordProblem::Duplicate { path: again.path.clone(), line: again.line });
+            }
+        }
     }
 
     /// Whether a path needs neither hash nor row: RECORD itself, which cannot hold its own hash, and its
