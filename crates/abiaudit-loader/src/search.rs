@@ -136,8 +136,8 @@ pub const CHAIN_MAX: usize = 64;
 
 /// Finds every need of every member.
 ///
-/// Time and memory are bounded: in a set that is made to be slow, roots whose turn does not come are left out and
-/// listed in [`Resolution::unwalked`].
+/// Time and memory are bounded: in a set that is made to be slow, roots whose turn does not come are listed in
+/// [`Resolution::unwalked`].
 pub fn resolve(libraries: &[Library<'_>], libc: Libc) -> Resolution {
     walk::resolve(index::Index::new(libraries, libc))
 }

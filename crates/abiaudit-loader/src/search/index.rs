@@ -1,7 +1,6 @@
 //! The set of libraries, prepared: names and directories are numbers, search paths are lists of directories of the
 //! set, and members are found by file name, soname and path.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ptr;
 
@@ -110,7 +109,10 @@ pub(crate) enum Place {
 #[derive(Debug, Default)]
 pub(crate) struct SearchList {
     order: Vec<(DirectoryId, u32)>,
-    position: HashMap<DirectoryId, u32>,
+    /// Directories and their positions in `order`, by directory.
+    positions: Vec<(DirectoryId, u32)>,
+    /// Equal for lists of the same directories in the same order.
+    pub(crate) identity: u32,
 }
 
 /// What the loader does with a file of the right name.
@@ -207,7 +209,7 @@ impl Index {
         }
         let positioned = candidates.iter().filter_map(|&member| {
             let directory = self.members[member as usize].directory;
-            let position = *list.position.get(&directory)?;
+            let position = list.position(directory)?;
             let (_, entry) = *list.order.get(position as usize)?;
             Some((position, hit(member, entry)?))
         });
@@ -275,12 +277,20 @@ impl SearchList {
         self.order.is_empty()
     }
 
-    fn push(&mut self, directory: DirectoryId, entry: u32) {
-        let position = self.order.len() as u32;
-        if let Entry::Vacant(vacant) = self.position.entry(directory) {
-            vacant.insert(position);
-            self.order.push((directory, entry));
-        }
+    fn new(mut order: Vec<(DirectoryId, u32)>, identities: &mut HashMap<Vec<DirectoryId>, u32>) -> Self {
+        let mut seen = HashSet::new();
+        order.retain(|(directory, _)| seen.insert(*directory));
+        let mut positions: Vec<_> = order.iter().map(|(directory, _)| *directory).zip(0..).collect();
+        positions.sort_unstable();
+        let next = identities.len() as u32;
+        let directories = order.iter().map(|(directory, _)| *directory).collect();
+        let identity = *identities.entry(directories).or_insert(next);
+        Self { order, positions, identity }
+    }
+
+    fn position(&self, directory: DirectoryId) -> Option<u32> {
+        let found = self.positions.binary_search_by_key(&directory, |(directory, _)| *directory);
+        self.positions.get(found.ok()?).map(|(_, position)| *position)
     }
 }
 
@@ -331,6 +341,7 @@ struct Builder {
     /// Directory and file name of each member.
     places: Vec<(DirectoryId, NameId)>,
     by_path: HashMap<(DirectoryId, NameId), MemberId>,
+    lists: HashMap<Vec<DirectoryId>, u32>,
 }
 
 impl Builder {
@@ -341,6 +352,7 @@ impl Builder {
             directories: HashMap::new(),
             places: Vec::new(),
             by_path: HashMap::new(),
+            lists: HashMap::new(),
         }
     }
 
@@ -387,16 +399,13 @@ impl Builder {
     }
 
     /// The directories of the set among those that the entries stand for.
-    fn search_list(&self, entries: &[SearchEntry]) -> SearchList {
-        let mut list = SearchList::default();
+    fn search_list(&mut self, entries: &[SearchEntry]) -> SearchList {
+        let mut order = Vec::new();
         for (entry, number) in entries.iter().zip(0..).filter(|(entry, _)| entry.effective) {
-            for directory in &entry.candidates {
-                if let Some(&directory) = self.directories.get(directory) {
-                    list.push(directory, number);
-                }
-            }
+            let known = entry.candidates.iter().filter_map(|directory| self.directories.get(directory));
+            order.extend(known.map(|&directory| (directory, number)));
         }
-        list
+        SearchList::new(order, &mut self.lists)
     }
 
     fn requests(&mut self, object: &Object, tokens: &Tokens<'_>) -> Vec<Request> {

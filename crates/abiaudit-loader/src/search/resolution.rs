@@ -17,7 +17,8 @@ pub struct Resolution {
     pub orphans: Vec<usize>,
     /// One for each member and distinct `DT_NEEDED`, in the order of the set and of the entries.
     pub needs: Vec<Need>,
-    /// Roots that were left out to bound the work; needs that only they reach are missing. Empty for any sane set.
+    /// Roots that were not walked, or not to the end, to bound the work; needs that only they reach are missing. Empty
+    /// for any set that is not made to be slow.
     pub unwalked: Vec<usize>,
     index: Index,
     /// Per root: what it loads.

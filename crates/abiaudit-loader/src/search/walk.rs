@@ -6,8 +6,10 @@ use crate::search::index::{
 use crate::search::resolution::Resolution;
 use crate::search::{CHAIN_MAX, FoundBy, Libc, Need, Outcome, PathTag};
 
-/// Bound on look-ups over all roots. A site-packages directory of 3,000 objects takes well below a million.
-const STEPS_MAX: u64 = 30_000_000;
+/// Bound on the work for all roots, in look-ups. A site-packages directory of 3,000 objects takes two million.
+const STEPS_MAX: u64 = 50_000_000;
+/// What keeping an answer counts for. It bounds their number to half a million, which take some 150 MB.
+const STEPS_PER_NEED: u64 = 100;
 
 pub(crate) fn resolve(index: Index) -> Resolution {
     let mut walks = Walks::new(&index);
@@ -27,7 +29,7 @@ pub(crate) fn resolve(index: Index) -> Resolution {
     }
     roots.extend(&orphans);
     let Walks { records, closures, unwalked, .. } = walks;
-    let needs = records.into_iter().flatten().flatten().collect();
+    let needs = records.into_iter().flatten().collect();
     Resolution::new(index, roots, orphans, unwalked, closures, needs)
 }
 
@@ -43,8 +45,8 @@ struct Walks<'i> {
     files: Vec<(u32, MemberId)>,
     /// Per name: the object that answers to it.
     names: Vec<(u32, MemberId)>,
-    /// Per member and request: the worst so far.
-    records: Vec<Vec<Option<Need>>>,
+    /// Per member that was walked and request: the worst so far.
+    records: Vec<Vec<Need>>,
     reached: Vec<bool>,
     /// Per root in the order of the walks: what it loads, in load order.
     closures: Vec<Vec<MemberId>>,
@@ -57,6 +59,8 @@ struct Loaded {
     loader: Option<MemberId>,
     /// The nearest object up the chain, itself included, that hands down a search path.
     path_owner: Option<MemberId>,
+    /// Where to look after the `path_owner`: the next one up the chain that hands down another path.
+    next_owner: Option<MemberId>,
 }
 
 /// How one target was served.
@@ -79,7 +83,7 @@ impl<'i> Walks<'i> {
             loaded: vec![(0, Loaded::default()); members],
             files: vec![(0, 0); members],
             names: vec![(0, 0); index.name_count],
-            records: index.members.iter().map(|member| vec![None; member.requests.len()]).collect(),
+            records: vec![Vec::new(); members],
             reached: vec![false; members],
             closures: Vec::new(),
             unwalked: Vec::new(),
@@ -98,9 +102,13 @@ impl<'i> Walks<'i> {
         let mut order = Vec::new();
         self.load(root, None, None, &mut order);
         let mut next = 0;
-        while let Some(&from) = order.get(next) {
+        'walk: while let Some(&from) = order.get(next) {
             next += 1;
             for (number, request) in self.index.members[from as usize].requests.iter().enumerate() {
+                if self.steps > STEPS_MAX {
+                    self.unwalked.push(root as usize);
+                    break 'walk;
+                }
                 let served = self.request(from, request, &mut order);
                 if records(from) {
                     self.record(root, from, number, served);
@@ -118,12 +126,16 @@ impl<'i> Walks<'i> {
         order: &mut Vec<MemberId>,
     ) {
         let member = &self.index.members[id as usize];
-        let path_owner = if member.inherited.is_empty() {
-            loader.and_then(|loader| self.loaded[loader as usize].1.path_owner)
-        } else {
-            Some(id)
+        let above = loader.map_or_else(Loaded::default, |loader| self.loaded[loader as usize].1);
+        let same = |owner: MemberId| {
+            self.index.members[owner as usize].inherited.identity == member.inherited.identity
         };
-        self.loaded[id as usize] = (self.walk, Loaded { loader, path_owner });
+        let (path_owner, next_owner) = match above.path_owner {
+            _ if member.inherited.is_empty() => (above.path_owner, above.next_owner),
+            Some(owner) if same(owner) => (Some(id), above.next_owner),
+            owner => (Some(id), owner),
+        };
+        self.loaded[id as usize] = (self.walk, Loaded { loader, path_owner, next_owner });
         self.files[member.file as usize] = (self.walk, id);
         self.reached[id as usize] = true;
         let soname = member.soname.filter(|_| self.index.libc == Libc::Glibc);
@@ -212,8 +224,7 @@ impl<'i> Walks<'i> {
             if let Some(hit) = index.search(list, name, member.machine, &mut self.steps) {
                 return served(hit, id);
             }
-            let loader = self.loaded[id as usize].1.loader;
-            owner = loader.and_then(|loader| self.loaded[loader as usize].1.path_owner);
+            owner = self.loaded[id as usize].1.next_owner;
         }
         Served::Nothing
     }
@@ -221,17 +232,16 @@ impl<'i> Walks<'i> {
     /// Keeps the outcome if it is the first or worse than what was seen before.
     fn record(&mut self, root: MemberId, from: MemberId, number: usize, served: Served) {
         let failed = matches!(served, Served::Nothing | Served::Blocked(_));
-        let mut found_somewhere = !failed;
-        if let Some(need) = &mut self.records[from as usize][number] {
-            let found_before = matches!(need.outcome, Outcome::Found { .. });
-            need.found_in_some_root |= !failed;
-            if !(found_before && failed) {
-                return;
-            }
-            found_somewhere = true;
+        let Some(known) = self.records[from as usize].get_mut(number) else {
+            let need = self.need(root, from, number, served, !failed);
+            self.records[from as usize].push(need);
+            self.steps += STEPS_PER_NEED;
+            return;
+        };
+        known.found_in_some_root |= !failed;
+        if failed && matches!(known.outcome, Outcome::Found { .. }) {
+            self.records[from as usize][number] = self.need(root, from, number, served, true);
         }
-        let need = self.need(root, from, number, served, found_somewhere);
-        self.records[from as usize][number] = Some(need);
     }
 
     fn need(
@@ -255,7 +265,7 @@ impl<'i> Walks<'i> {
             from: from as usize,
             name: request.text.clone(),
             root: root as usize,
-            chain: self.chain(from),
+            chain: self.chain(root, from),
             found_in_some_root: found_in_some_root || !is_failure,
             blocked_by: match served {
                 Served::Blocked(id) => Some(id as usize),
@@ -297,14 +307,15 @@ impl<'i> Walks<'i> {
     }
 
     /// From the root to `from`; of a long chain the root and its end.
-    fn chain(&self, from: MemberId) -> Vec<usize> {
+    fn chain(&self, root: MemberId, from: MemberId) -> Vec<usize> {
         let mut chain = vec![from as usize];
         let mut loader = self.loaded[from as usize].1.loader;
-        while let Some(id) = loader {
+        while let Some(id) = loader.filter(|_| chain.len() < CHAIN_MAX - 1) {
+            chain.push(id as usize);
             loader = self.loaded[id as usize].1.loader;
-            if chain.len() < CHAIN_MAX - 1 || loader.is_none() {
-                chain.push(id as usize);
-            }
+        }
+        if loader.is_some() {
+            chain.push(root as usize);
         }
         chain.reverse();
         chain
