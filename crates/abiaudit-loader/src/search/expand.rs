@@ -158,18 +158,35 @@ fn replace<'v>(input: &str, value: impl Fn(Token) -> &'v str) -> Option<String> 
     (output.len() <= PATH_MAX).then_some(output)
 }
 
-/// The entries of a search path in order (glibc `fillin_rpath`; musl `fixup_rpath` and `path_open`).
-pub(crate) fn entries(path: &str, tag: PathTag, libc: Libc, tokens: &Tokens<'_>) -> Vec<SearchEntry> {
-    if path.is_empty() {
-        return Vec::new();
-    }
-    match libc {
-        Libc::Glibc => path.split(':').map(|raw| glibc_entry(raw, tag, tokens)).collect(),
-        Libc::Musl => {
-            let expands = musl_expands(path);
-            path.split([':', '\n']).map(|raw| musl_entry(raw, tag, expands, tokens)).collect()
-        }
-    }
+/// The entries of a search path in order, with their byte offsets in it (glibc `fillin_rpath`; musl `fixup_rpath` and
+/// `path_open`). Made one by one: a path of colons has many more bytes as entries than as text.
+pub(crate) fn entries<'p>(
+    path: &'p str,
+    tag: PathTag,
+    libc: Libc,
+    tokens: &'p Tokens<'_>,
+) -> impl Iterator<Item = (u32, SearchEntry)> + 'p {
+    let expands = libc == Libc::Glibc || musl_expands(path);
+    let raw = if path.is_empty() { None } else { Some(path.split(move |c| is_separator(c, libc))) };
+    raw.into_iter().flatten().scan(0, move |next, raw| {
+        let offset = *next;
+        *next += raw.len() as u32 + 1;
+        let entry = match libc {
+            Libc::Glibc => glibc_entry(raw, tag, tokens),
+            Libc::Musl => musl_entry(raw, tag, expands, tokens),
+        };
+        Some((offset, entry))
+    })
+}
+
+/// The raw text of the entry at a byte offset of a search path.
+pub(crate) fn raw_entry(path: &str, offset: u32, libc: Libc) -> &str {
+    let rest = path.get(offset as usize..).unwrap_or("");
+    rest.split(|c| is_separator(c, libc)).next().unwrap_or("")
+}
+
+fn is_separator(c: char, libc: Libc) -> bool {
+    c == ':' || (libc == Libc::Musl && c == '\n')
 }
 
 fn glibc_entry(raw: &str, tag: PathTag, tokens: &Tokens<'_>) -> SearchEntry {
@@ -181,7 +198,7 @@ fn glibc_entry(raw: &str, tag: PathTag, tokens: &Tokens<'_>) -> SearchEntry {
 fn musl_entry(raw: &str, tag: PathTag, expands: bool, tokens: &Tokens<'_>) -> SearchEntry {
     let origin = raw.starts_with("$ORIGIN") || raw.starts_with("${ORIGIN}");
     let mut expanded = Vec::new();
-    let spellings = raw.matches("$").count();
+    let spellings = raw.matches('$').count();
     if expands && raw.len().saturating_add(spellings.saturating_mul(tokens.origin.len())) <= PATH_MAX {
         expanded.push(raw.replace("${ORIGIN}", tokens.origin).replace("$ORIGIN", tokens.origin));
     }
@@ -245,11 +262,13 @@ mod tests {
     use super::*;
 
     fn glibc(path: &str) -> Vec<SearchEntry> {
-        entries(path, PathTag::Runpath, Libc::Glibc, &Tokens::new("/p/pkg", Some("x86_64")))
+        let tokens = Tokens::new("/p/pkg", Some("x86_64"));
+        entries(path, PathTag::Runpath, Libc::Glibc, &tokens).map(|(_, entry)| entry).collect()
     }
 
     fn musl(path: &str) -> Vec<SearchEntry> {
-        entries(path, PathTag::Runpath, Libc::Musl, &Tokens::new("/p/pkg", Some("x86_64")))
+        let tokens = Tokens::new("/p/pkg", Some("x86_64"));
+        entries(path, PathTag::Runpath, Libc::Musl, &tokens).map(|(_, entry)| entry).collect()
     }
 
     fn directories(entries: &[SearchEntry]) -> Vec<&str> {
@@ -284,7 +303,7 @@ mod tests {
         assert_eq!(glibc("$ORIGIN/$LIB/$LIB/${PLATFORM}")[0].candidates.len(), 9);
         assert_eq!(glibc("$LIB")[0].kind, EntryKind::Relative);
         let riscv = Tokens::new("/p", Some("riscv64"));
-        let entry = &entries("/x/$PLATFORM", PathTag::Rpath, Libc::Glibc, &riscv)[0];
+        let (_, entry) = entries("/x/$PLATFORM", PathTag::Rpath, Libc::Glibc, &riscv).next().unwrap();
         assert_eq!((entry.kind, entry.effective, &entry.normalised), (EntryKind::Absolute, false, &None));
     }
 
@@ -294,6 +313,16 @@ mod tests {
         let kinds: Vec<_> = glibc(":/a:").iter().map(|e| (e.kind, e.effective)).collect();
         assert_eq!(kinds, [(EntryKind::Empty, true), (EntryKind::Absolute, true), (EntryKind::Empty, true)]);
         assert!(!musl(":/a")[0].effective);
+    }
+
+    #[test]
+    fn offsets_lead_back_to_the_entry() {
+        let tokens = Tokens::new("/p", None);
+        for libc in [Libc::Glibc, Libc::Musl] {
+            for (offset, entry) in entries(":/a::$ORIGIN\n/b:", PathTag::Rpath, libc, &tokens) {
+                assert_eq!(raw_entry(":/a::$ORIGIN\n/b:", offset, libc), entry.raw);
+            }
+        }
     }
 
     #[test]

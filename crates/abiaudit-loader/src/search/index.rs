@@ -53,8 +53,10 @@ pub(crate) struct Member {
     /// What others hand down is not searched (glibc, an object with `DT_RUNPATH`).
     pub(crate) shielded: bool,
     pub(crate) no_default_directories: bool,
-    pub(crate) entries: Vec<SearchEntry>,
-    file_name_text: String,
+    path: String,
+    arch: Option<&'static str>,
+    rpath: Option<String>,
+    runpath: Option<String>,
     soname_text: Option<String>,
 }
 
@@ -105,7 +107,8 @@ pub(crate) enum Place {
     Nowhere,
 }
 
-/// Directories of the set in search order, each once, with the search path entry that named it.
+/// Directories of the set in search order, each once, with the byte offset of the search path
+/// entry that named it.
 #[derive(Debug, Default)]
 pub(crate) struct SearchList {
     order: Vec<(DirectoryId, u32)>,
@@ -149,15 +152,11 @@ impl Index {
     /// Members with that file name or soname that could be loaded beside `from`, in order.
     pub(crate) fn present(&self, from: MemberId, target: Target) -> BTreeSet<usize> {
         let machine = self.members[from as usize].machine;
-        let file_names = self.named(&self.by_file_name, target.file_name).iter();
-        let sonames = [target.name, target.file_name].map(|name| self.named(&self.by_soname, name));
+        let file_names = named(&self.by_file_name, target.file_name).iter();
+        let sonames = [target.name, target.file_name].map(|name| named(&self.by_soname, name));
         let both = file_names.chain(sonames.into_iter().flatten()).map(|&m| m as usize);
         let fits = |m: &usize| self.admission(machine, *m as MemberId) == Admission::Load;
         both.filter(fits).collect()
-    }
-
-    fn named<'a>(&self, table: &'a [Vec<MemberId>], name: NameId) -> &'a [MemberId] {
-        table.get(name as usize).map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn has_soname(&self, member: MemberId, name: &str) -> bool {
@@ -165,7 +164,7 @@ impl Index {
     }
 
     pub(crate) fn has_file_name(&self, member: MemberId, name: &str) -> bool {
-        self.members[member as usize].file_name_text == name
+        expand::split_path(&self.members[member as usize].path).1 == name
     }
 
     /// What becomes of `candidate` in a process of that machine.
@@ -195,7 +194,7 @@ impl Index {
         machine: (Class, Endian, u16),
         steps: &mut u64,
     ) -> Option<Hit> {
-        let candidates = self.named(&self.by_file_name, name);
+        let candidates = named(&self.by_file_name, name);
         let hit = |member, entry| {
             let admission = self.admission(machine, member);
             (admission != Admission::Skip).then_some(Hit { member, entry, admission })
@@ -260,6 +259,33 @@ impl Index {
             }
         }
         needers
+    }
+}
+
+fn named(table: &[Vec<MemberId>], name: NameId) -> &[MemberId] {
+    table.get(name as usize).map_or(&[], Vec::as_slice)
+}
+
+impl Member {
+    /// The entry at a byte offset of the search path that counts, and the tag of that path.
+    pub(crate) fn raw_entry(&self, offset: u32, libc: Libc) -> Option<(PathTag, &str)> {
+        let (tag, path) = effective_path(self.rpath.as_deref(), self.runpath.as_deref())?;
+        Some((tag, expand::raw_entry(path, offset, libc)))
+    }
+
+    /// All entries of `DT_RPATH` and `DT_RUNPATH`.
+    pub(crate) fn search_entries(&self, libc: Libc) -> Vec<SearchEntry> {
+        let tokens = Tokens::new(expand::split_path(&self.path).0, self.arch);
+        let mut all = Vec::new();
+        for (path, tag) in [(&self.rpath, PathTag::Rpath), (&self.runpath, PathTag::Runpath)] {
+            let Some(path) = path else { continue };
+            let ignored = tag == PathTag::Rpath && self.runpath.is_some();
+            all.extend(
+                expand::entries(path, tag, libc, &tokens)
+                    .map(|(_, entry)| SearchEntry { effective: entry.effective && !ignored, ..entry }),
+            );
+        }
+        all
     }
 }
 
@@ -372,11 +398,11 @@ impl Builder {
         let (origin, file_name) = expand::split_path(library.path);
         let tokens = Tokens::new(origin, object.identity.arch());
         let (directory, file_name_id) = self.places[id as usize];
-        let entries = search_entries(object, self.libc, &tokens);
-        let list = self.search_list(&entries);
-        let runpath = object.dynamic.runpath.is_some();
+        let rpath = object.dynamic.rpath.as_ref().map(Name::to_text);
+        let runpath = object.dynamic.runpath.as_ref().map(Name::to_text);
+        let list = self.search_list(effective_path(rpath.as_deref(), runpath.as_deref()), &tokens);
         let (own, inherited) = match self.libc {
-            Libc::Glibc if runpath => (list, SearchList::default()),
+            Libc::Glibc if runpath.is_some() => (list, SearchList::default()),
             _ => (SearchList::default(), list),
         };
         Member {
@@ -390,20 +416,25 @@ impl Builder {
             requests: self.requests(object, &tokens),
             inherited,
             own,
-            shielded: self.libc == Libc::Glibc && runpath,
+            shielded: self.libc == Libc::Glibc && runpath.is_some(),
             no_default_directories: object.dynamic.no_default_libraries(),
-            entries,
-            file_name_text: file_name.to_owned(),
+            path: library.path.to_owned(),
+            arch: object.identity.arch(),
+            rpath,
+            runpath,
             soname_text: object.dynamic.soname.as_ref().map(Name::to_text),
         }
     }
 
-    /// The directories of the set among those that the entries stand for.
-    fn search_list(&mut self, entries: &[SearchEntry]) -> SearchList {
+    /// The directories of the set among those that a search path stands for.
+    fn search_list(&mut self, path: Option<(PathTag, &str)>, tokens: &Tokens<'_>) -> SearchList {
         let mut order = Vec::new();
-        for (entry, number) in entries.iter().zip(0..).filter(|(entry, _)| entry.effective) {
-            let known = entry.candidates.iter().filter_map(|directory| self.directories.get(directory));
-            order.extend(known.map(|&directory| (directory, number)));
+        if let Some((tag, path)) = path {
+            for (offset, entry) in expand::entries(path, tag, self.libc, tokens).filter(|(_, e)| e.effective)
+            {
+                let known = entry.candidates.iter().filter_map(|directory| self.directories.get(directory));
+                order.extend(known.map(|&directory| (directory, offset)));
+            }
         }
         SearchList::new(order, &mut self.lists)
     }
@@ -449,7 +480,10 @@ impl Builder {
         } else {
             Place::Anywhere
         };
-        let file_name = self.name(expand::split_path(spelling).1);
+        let file_name = match spelling.rsplit_once('/') {
+            Some((_, file_name)) => self.name(file_name),
+            None => name,
+        };
         Target { name, file_name, place }
     }
 
@@ -483,21 +517,10 @@ fn number(table: &mut HashMap<String, u32>, text: &str) -> u32 {
     number
 }
 
-/// `DT_RPATH` and `DT_RUNPATH`; the first is ignored where the second stands (glibc `elf_get_dynamic_info`, musl
-/// `decode_dyn`).
-fn search_entries(object: &Object, libc: Libc, tokens: &Tokens<'_>) -> Vec<SearchEntry> {
-    let dynamic = &object.dynamic;
-    let paths = [(&dynamic.rpath, PathTag::Rpath), (&dynamic.runpath, PathTag::Runpath)];
-    let mut all = Vec::new();
-    for (path, tag) in paths {
-        let Some(path) = path else { continue };
-        let mut entries = expand::entries(&path.to_text(), tag, libc, tokens);
-        if tag == PathTag::Rpath && dynamic.runpath.is_some() {
-            entries.iter_mut().for_each(|entry| entry.effective = false);
-        }
-        all.append(&mut entries);
-    }
-    all
+/// `DT_RUNPATH` if it is there, else `DT_RPATH` (glibc `elf_get_dynamic_info`, musl `decode_dyn`).
+fn effective_path<'p>(rpath: Option<&'p str>, runpath: Option<&'p str>) -> Option<(PathTag, &'p str)> {
+    let runpath = runpath.map(|path| (PathTag::Runpath, path));
+    runpath.or(rpath.map(|path| (PathTag::Rpath, path)))
 }
 
 /// Per directory those below its `glibc-hwcaps` (glibc manual, "Dynamic Linker Hwcaps").

@@ -87,8 +87,8 @@ impl Resolution {
     }
 
     /// Every entry of a member's `DT_RPATH` and `DT_RUNPATH`.
-    pub fn search_paths(&self, member: usize) -> &[SearchEntry] {
-        self.index.members.get(member).map_or(&[], |member| &member.entries)
+    pub fn search_paths(&self, member: usize) -> Vec<SearchEntry> {
+        self.index.members.get(member).map_or_else(Vec::new, |member| member.search_entries(self.index.libc))
     }
 
     /// Roots that, when loaded earlier in the same process, satisfy an unreachable need: they load an object that then

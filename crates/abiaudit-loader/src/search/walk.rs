@@ -296,13 +296,13 @@ impl<'i> Walks<'i> {
     }
 
     fn found_by(&self, from: MemberId, owner: MemberId, entry: u32) -> FoundBy {
-        let entry = self.index.members[owner as usize].entries.get(entry as usize);
-        let from_runpath = entry.is_some_and(|entry| entry.tag == PathTag::Runpath);
-        let raw = entry.map_or_else(String::new, |entry| entry.raw.clone());
-        if from_runpath && owner == from {
-            FoundBy::Runpath { entry: raw }
-        } else {
-            FoundBy::Rpath { owner: owner as usize, entry: raw }
+        let (tag, entry) = self.index.members[owner as usize]
+            .raw_entry(entry, self.index.libc)
+            .unwrap_or((PathTag::Rpath, ""));
+        let entry = entry.to_owned();
+        match tag {
+            PathTag::Runpath if owner == from => FoundBy::Runpath { entry },
+            _ => FoundBy::Rpath { owner: owner as usize, entry },
         }
     }
 

@@ -59,6 +59,16 @@ pub struct Trace {
     names: BTreeMap<String, PathBuf>,
 }
 
+/// What ld.so says of one name that was not known.
+struct Request {
+    from: PathBuf,
+    name: String,
+    /// The file that was tried last.
+    file: String,
+    /// That file was loaded.
+    mapped: bool,
+}
+
 /// The tools: an empty object file, a program that does nothing, stubs that give `DT_NEEDED` entries.
 pub struct Lab {
     directory: tempfile::TempDir,
@@ -149,8 +159,7 @@ impl Lab {
 
     /// A library whose soname is `name`, so that who links it needs `name`.
     fn stub(&self, name: &str) -> PathBuf {
-        let hex: String = name.bytes().map(|b| format!("{b:02x}")).collect();
-        let path = self.file(&format!("stub-{hex}.so"));
+        let path = self.file(&format!("stub-{}", name.replace('/', "%")));
         if !path.exists() {
             run(Command::new("ld")
                 .args(["-shared", "-soname", name, "-o"])
@@ -212,19 +221,18 @@ impl Lab {
         let output = host.env("LD_TRACE_LOADED_OBJECTS", "1").env("LD_DEBUG", "files,libs").output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         let mut trace = Trace::default();
-        // A request and the file tried last for it.
-        let mut request: Option<(PathBuf, String, String, bool)> = None;
+        let mut request: Option<Request> = None;
         for line in text.lines().filter_map(|line| line.split_once('\t').map(|l| l.1)) {
             if let Some((name, from)) =
                 line.strip_prefix("file=").and_then(|l| l.split_once(" [0];  needed by "))
             {
                 trace.close(tree, request.take());
                 let from = canonical(from.trim_end_matches(" [0]"));
-                request = Some((from, name.to_owned(), name.to_owned(), false));
-            } else if let Some(file) = line.strip_prefix("  trying file=") {
-                request.as_mut().unwrap().2 = file.to_owned();
-            } else if line.ends_with("generating link map") {
-                request.as_mut().unwrap().3 = true;
+                request = Some(Request { from, name: name.to_owned(), file: name.to_owned(), mapped: false });
+            } else if let (Some(file), Some(request)) = (line.strip_prefix("  trying file="), &mut request) {
+                file.clone_into(&mut request.file);
+            } else if let (true, Some(request)) = (line.ends_with("generating link map"), &mut request) {
+                request.mapped = true;
             }
         }
         trace.close(tree, request);
@@ -371,11 +379,11 @@ fn check(title: &str, tree: &Tree, need: &Need, libraries: &[Library<'_>], answe
 }
 
 impl Trace {
-    fn close(&mut self, tree: &Tree, request: Option<(PathBuf, String, String, bool)>) {
-        let Some((from, name, file, generated)) = request else { return };
+    fn close(&mut self, tree: &Tree, request: Option<Request>) {
+        let Some(Request { from, name, file, mapped }) = request else { return };
         let file = canonical(&file);
-        let found = generated || self.loaded.contains(&file);
-        if generated && tree.contains(&file) {
+        let found = mapped || self.loaded.contains(&file);
+        if mapped && tree.contains(&file) {
             self.loaded.push(file.clone());
         }
         if found {
