@@ -15,18 +15,24 @@ use crate::dynamic;
 use crate::error::Fault;
 use crate::image::Image;
 use crate::raw::Elf;
+use crate::sections;
 use crate::segments::{Segment, SegmentType, Segments};
 
 /// Bytes of the file's start that are always kept: headers, and all of a small file.
 const HEAD: u64 = 64 << 10;
-/// Upper bound of a first segment that holds nothing but tables.
-const TABLES: u64 = 48 << 20;
-/// Upper bound where the first segment holds code too and the tables come before it.
-const TABLES_BEFORE_CODE: u64 = 24 << 20;
-/// `.comment` follows the last segment.
-const AFTER_LOADS: u64 = 4 << 10;
+/// Upper bound of a segment that holds nothing but tables.
+const TABLES: u64 = 52 << 20;
+/// Upper bound where the first segment holds other things too and the tables come before them.
+const TABLES_BEFORE_OTHERS: u64 = 16 << 20;
+/// What is not loaded follows the last segment (or lies between two after an editor has appended one): `.comment`,
+/// little debug information, section names.
+const NOT_LOADED: u64 = 1 << 20;
+/// lld puts `.symtab` before the section names and its strings behind them.
+const SYMTAB_OF_LLD: u64 = 16 << 20;
 /// Section names end at the section headers, or at the symbol table's strings, which do.
 const BEFORE_SECTIONS: u64 = 64 << 10;
+/// Linkers make four loads, editors add one or two.
+const MOST_LOADS: usize = 32;
 /// Segments that are wanted whole are small; a larger one is left to a second pass.
 const SMALL_SEGMENT: u64 = 4 << 20;
 /// What a part allocates before its bytes come. The size of the file is only a claim.
@@ -209,50 +215,98 @@ fn plan<E: Elf>(image: &Image<'_>, endian: Endianness, stage: Stage) -> Result<P
 
 /// From the ELF header: program headers, section headers.
 fn plan_headers<E: Elf>(header: &E, endian: Endianness) -> Plan {
-    let table = |offset: u64, count: u16, entry_size: u16| {
-        offset..offset.saturating_add(u64::from(count) * u64::from(entry_size))
-    };
-    let segments = table(header.e_phoff(endian).into(), header.e_phnum(endian), header.e_phentsize(endian));
+    let offset: u64 = header.e_phoff(endian).into();
+    let size = u64::from(header.e_phnum(endian)) * u64::from(header.e_phentsize(endian));
+    let segments = offset..offset.saturating_add(size);
     let mut ranges = vec![segments.clone()];
-    let sections = table(header.e_shoff(endian).into(), header.e_shnum(endian), header.e_shentsize(endian));
-    if sections.start != 0 {
+    if let Some(table) = sections::table(header, endian) {
         // A count of 0 stands in section 0 (gABI chapter 4): such a table is mostly the end of the file.
-        let end = if sections.is_empty() { u64::MAX } else { sections.end };
-        ranges.push(
-            sections.start.saturating_sub(BEFORE_SECTIONS)
-                ..end.min(sections.start.saturating_add(SMALL_SEGMENT)),
-        );
+        let end = if table.is_empty() { u64::MAX } else { table.end };
+        let most = table.start.saturating_add(SMALL_SEGMENT);
+        ranges.push(table.start.saturating_sub(BEFORE_SECTIONS)..end.min(most));
     }
     Plan { ranges, next: Stage::ProgramHeaders(segments.end) }
 }
 
-/// From the program headers: the tables' likely place, and the small segments that are read whole.
+/// From the program headers: the tables' likely places, and the small segments that are read whole.
 fn plan_segments(segments: &Segments, entry: u64) -> Plan {
-    use SegmentType::{Dynamic, GnuProperty, Interp, Note};
+    use SegmentType::{GnuProperty, Interp, Note};
+    let mut loads: Vec<&Segment> =
+        segments.loads().filter(|load| load.file_size > 0).take(MOST_LOADS).collect();
+    loads.sort_by_key(|load| load.offset);
     let mut ranges = Vec::new();
-    if let Some(first) = segments.loads().min_by_key(|l| l.offset) {
-        let bound = likely_tables(first, entry);
-        ranges.push(first.offset..first.file_range().end.min(first.offset.saturating_add(bound)));
+    for (i, load) in loads.iter().enumerate() {
+        let end = load.file_range().end;
+        let next = loads.get(i + 1).map_or(u64::MAX, |next| next.offset);
+        ranges.push(end..next.min(end.saturating_add(NOT_LOADED)));
     }
-    if let Some(end) = segments.loads().map(|l| l.file_range().end).max() {
-        ranges.push(end..end.saturating_add(AFTER_LOADS));
+    let linker = Linker::guess(&loads);
+    if let Some(first) = loads.first() {
+        ranges.push(first_of(first, linker.most_tables(first, entry)));
     }
-    let small = segments.iter().filter(|s| matches!(s.segment_type, Dynamic | Note | GnuProperty | Interp));
+    let end = loads.iter().map(|load| load.file_range().end).max();
+    if let Some(end) = end.filter(|_| linker == Linker::Lld) {
+        ranges.push(after(end, SYMTAB_OF_LLD));
+    }
+    let small = segments.iter().filter(|s| matches!(s.segment_type, Note | GnuProperty | Interp));
     ranges.extend(small.map(Segment::file_range).filter(|r| r.end - r.start <= SMALL_SEGMENT));
-    let dynamic = segments.dynamic();
-    let next = dynamic.map_or(Stage::Settled, |segment| Stage::Dynamic(segment.file_range().end));
-    Plan { ranges, next }
+    let Some(dynamic) = segments.dynamic().map(Segment::file_range) else {
+        return Plan { ranges, next: Stage::Settled };
+    };
+    if dynamic.end - dynamic.start <= SMALL_SEGMENT {
+        ranges.push(dynamic.clone());
+    }
+    // A linker puts PT_DYNAMIC into the first writable segment. Where it lies in a later one an editor has appended
+    // that, and what else it moved lies before it.
+    let writable = loads.iter().filter(|load| load.is_writable());
+    let appended = writable.skip(1).filter(|load| load.offset < dynamic.start);
+    ranges.extend(appended.map(|load| first_of(load, TABLES)));
+    Plan { ranges, next: Stage::Dynamic(dynamic.end) }
 }
 
-/// How much of the first segment can be tables. Where it holds code too, they come before the code; GNU ld before
-/// binutils 2.36 wrote the start of `.text` into `e_entry` even of libraries.
-fn likely_tables(first: &Segment, entry: u64) -> u64 {
-    if !first.is_executable() {
-        return TABLES;
+fn after(offset: u64, size: u64) -> Range<u64> {
+    offset..offset.saturating_add(size)
+}
+
+/// The first bytes of what a segment has in the file.
+fn first_of(segment: &Segment, most: u64) -> Range<u64> {
+    after(segment.offset, segment.file_size.min(most))
+}
+
+/// Whose order of sections the loads have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Linker {
+    /// GNU ld with `-z separate-code`: tables, code, read-only data, data.
+    SeparateCode,
+    /// lld: tables with read-only data, code, data.
+    Lld,
+    /// GNU ld without it, gold: tables with code and read-only data, data.
+    CodeFirst,
+}
+
+impl Linker {
+    fn guess(loads: &[&Segment]) -> Self {
+        let code = loads.iter().position(|load| load.is_executable());
+        let behind_code = &loads[code.map_or(loads.len(), |index| index + 1)..];
+        match code {
+            Some(0) => Self::CodeFirst,
+            _ if behind_code.iter().any(|load| !load.is_writable() && !load.is_executable()) => {
+                Self::SeparateCode
+            }
+            _ => Self::Lld,
+        }
     }
-    match entry.checked_sub(first.address) {
-        Some(within) if within > 0 && within < first.file_size => within.min(TABLES_BEFORE_CODE),
-        _ => TABLES_BEFORE_CODE,
+
+    /// How much of the first segment can be tables, which come first in it. GNU ld before binutils 2.36 wrote the
+    /// start of the code into `e_entry` even of libraries.
+    fn most_tables(self, first: &Segment, entry: u64) -> u64 {
+        let before_code =
+            entry.checked_sub(first.address).filter(|&within| 0 < within && within < first.file_size);
+        match (self, before_code) {
+            (Self::SeparateCode, _) => TABLES,
+            (Self::CodeFirst, Some(within)) => within.min(TABLES_BEFORE_OTHERS),
+            _ => TABLES_BEFORE_OTHERS,
+        }
     }
 }
 
@@ -285,7 +339,7 @@ fn plan_tables<E: Elf>(image: &Image<'_>, segments: &Segments, endian: Endiannes
     let range = |&(offset, size): &(u64, Option<u64>)| {
         let end = match size {
             Some(size) => offset.saturating_add(size),
-            None => next(offset).unwrap_or(u64::MAX).min(offset.saturating_add(TABLES_BEFORE_CODE)),
+            None => next(offset).unwrap_or(u64::MAX).min(offset.saturating_add(TABLES_BEFORE_OTHERS)),
         };
         offset..end
     };

@@ -73,7 +73,7 @@ impl Notes {
 }
 
 /// Notes are small; the largest are JSON texts. This is the sum that is looked at.
-const ALL_NOTES: u64 = 1 << 20;
+pub(crate) const ALL_NOTES: u64 = 1 << 20;
 
 /// Reads all note segments. A broken note ends its segment with a problem; nothing else depends on it.
 pub(crate) fn read(
@@ -85,8 +85,7 @@ pub(crate) fn read(
 ) -> Result<Notes, Fault> {
     let mut notes = Notes::default();
     let mut left = ALL_NOTES;
-    let wanted = |s: &&Segment| matches!(s.segment_type, SegmentType::Note | SegmentType::GnuProperty);
-    for segment in segments.iter().filter(wanted) {
+    for segment in self::segments(segments) {
         let range = segment.file_range();
         if range.end > image.size() {
             let detail = format!("the segment at {:#x} reaches past the end of the file", segment.offset);
@@ -110,6 +109,11 @@ pub(crate) fn read(
         }
     }
     Ok(notes)
+}
+
+/// The segments that hold notes.
+pub(crate) fn segments(segments: &Segments) -> impl Iterator<Item = &Segment> {
+    segments.iter().filter(|s| matches!(s.segment_type, SegmentType::Note | SegmentType::GnuProperty))
 }
 
 /// False if a note claims more than the segment has.

@@ -14,7 +14,7 @@ use crate::notes::{self, Notes};
 use crate::raw::Elf;
 use crate::relocations::{self, Relocations, Table};
 use crate::sections::{self, Sections, Symtab};
-use crate::segments::{SegmentType, Segments};
+use crate::segments::{Segment, SegmentType, Segments};
 use crate::strings::StringTable;
 use crate::symbols::{self, Symbol, Symbols};
 use crate::versions::{self, SymbolVersion, Versions};
@@ -115,7 +115,7 @@ impl Object {
 
     /// `PT_GNU_STACK` asks for an executable stack.
     pub fn executable_stack(&self) -> bool {
-        self.segments.first(SegmentType::GnuStack).is_some_and(crate::Segment::is_executable)
+        self.segments.first(SegmentType::GnuStack).is_some_and(Segment::is_executable)
     }
 
     /// `PT_TLS`: size in bytes and alignment of the thread-local block.
@@ -151,6 +151,7 @@ fn parse<E: Elf>(image: &Image<'_>, wants: &Wants, endian: Endianness) -> Result
     let header = image.read::<E>("ELF header", 0)?;
     let identity = identity(header, endian);
     let segments = Segments::read(image, header, endian)?;
+    image.require(parts_read_whole(header, &segments, endian))?;
     let mut problems = segments.problems(image.size());
     let sections = sections::read(image, header, endian, &mut problems)?;
     let notes = notes::read(image, &segments, &identity, endian, &mut problems)?;
@@ -186,6 +187,18 @@ fn parse<E: Elf>(image: &Image<'_>, wants: &Wants, endian: Endianness) -> Result
         size: image.size(),
         problems,
     })
+}
+
+/// What the headers point to and is read as it is: asked for at once, so that one more pass brings all of it.
+fn parts_read_whole<E: Elf>(
+    header: &E,
+    segments: &Segments,
+    endian: Endianness,
+) -> impl Iterator<Item = Range<u64>> {
+    let notes = notes::segments(segments).take(16).filter(|s| s.file_size <= notes::ALL_NOTES);
+    let others = [segments.dynamic(), segments.first(SegmentType::Interp)];
+    let sections = sections::table(header, endian);
+    notes.chain(others.into_iter().flatten()).map(Segment::file_range).chain(sections)
 }
 
 fn identity<E: Elf>(header: &E, endian: Endianness) -> Identity {
@@ -245,17 +258,35 @@ fn read_loaded<E: Elf>(
         return Ok(Loaded { interpreter, problems, ..Loaded::default() });
     };
     let layout = Layout::locate::<E>(identity, segments, &pointers)?;
-    layout.require::<E>(image)?;
+    layout.check(image)?;
     problems.extend(unread::<E>(identity, &pointers));
+    match read_tables::<E>(identity, image, &layout, entries, endian) {
+        Ok(tables) => {
+            problems.extend(tables.problems);
+            Ok(Loaded { interpreter, problems, ..tables })
+        }
+        Err(Fault::Missing(ranges)) => Err(Fault::Missing(layout.with_other_tables(image, ranges))),
+        Err(bad) => Err(bad),
+    }
+}
+
+fn read_tables<E: Elf>(
+    identity: &Identity,
+    image: &Image<'_>,
+    layout: &Layout,
+    entries: Vec<(i64, u64)>,
+    endian: Endianness,
+) -> Result<Loaded, Fault> {
+    let mut problems = Vec::new();
     let bytes = match &layout.strings {
         Some(range) => image.bytes(".dynstr", range.start, range.end - range.start)?,
         None => &[],
     };
     let strings = StringTable::new(bytes);
     let dynamic = dynamic::resolve(entries, word_size::<E>(), &strings)?;
-    let versions = read_versions(image, &layout, endian, &strings, &mut problems)?;
-    let (symbols, relocations) = read_symbols::<E>(identity, image, &layout, endian, bytes, &mut problems)?;
-    Ok(Loaded { interpreter, dynamic, versions, symbols, relocations, problems })
+    let versions = read_versions(image, layout, endian, &strings, &mut problems)?;
+    let (symbols, relocations) = read_symbols::<E>(identity, image, layout, endian, bytes, &mut problems)?;
+    Ok(Loaded { interpreter: None, dynamic, versions, symbols, relocations, problems })
 }
 
 fn word_size<E: Elf>() -> u64 {
@@ -302,8 +333,9 @@ struct Layout {
     hash: Option<u64>,
     gnu_hash: Option<u64>,
     versym: Option<u64>,
-    verneed: Option<(u64, u64)>,
-    verdef: Option<(u64, u64)>,
+    /// With the number of entries that `DT_VERNEEDNUM` gives, if it is there.
+    verneed: Option<(u64, Option<u64>)>,
+    verdef: Option<(u64, Option<u64>)>,
     relocations: Vec<Table>,
     relr: Option<Range<u64>>,
 }
@@ -351,8 +383,8 @@ impl Layout {
             .flatten()
             .collect()
         };
-        let counted = |what, tag, count_tag| -> Result<Option<(u64, u64)>, ParseError> {
-            Ok(at(what, tag)?.map(|offset| (offset, pointers.get(count_tag).unwrap_or(u64::MAX))))
+        let counted = |what, tag, count_tag| -> Result<Option<(u64, Option<u64>)>, ParseError> {
+            Ok(at(what, tag)?.map(|offset| (offset, pointers.get(count_tag))))
         };
         Ok(Self {
             strings: pointers.strings(segments)?,
@@ -367,27 +399,36 @@ impl Layout {
         })
     }
 
-    /// Asks for everything at once whose size is known, so that one more pass over a stream is enough. Tables
-    /// without a known size are asked for from their start to the next table.
-    fn require<E: Elf>(&self, image: &Image<'_>) -> Result<(), Fault> {
-        let open = [self.symbols, self.hash, self.gnu_hash, self.versym];
-        let open = open.into_iter().chain([self.verneed.map(|v| v.0), self.verdef.map(|v| v.0)]).flatten();
-        let until_next = open.map(|start| {
-            start..self.table_after(start).unwrap_or(image.size()).min(start.saturating_add(64 << 20))
-        });
-        let sized = self.strings.clone().into_iter().chain(self.relocations.iter().map(Table::range));
-        image.require(until_next.chain(sized))?;
-        // The words of DT_RELR name no symbols, so only their number is a fact.
+    /// The words of `DT_RELR` name no symbols, so they are not read and only their number is a fact.
+    fn check(&self, image: &Image<'_>) -> Result<(), ParseError> {
         match &self.relr {
             Some(relr) if relr.end > image.size() => Err(ParseError::Truncated {
                 what: "DT_RELR",
                 offset: relr.start,
                 size: relr.end - relr.start,
                 file_size: image.size(),
-            }
-            .into()),
+            }),
             _ => Ok(()),
         }
+    }
+
+    /// Adds to `missing` all other tables that are not held either, so that one more pass over a stream is enough.
+    /// Tables without a known size are asked for from their start to the next table.
+    fn with_other_tables(&self, image: &Image<'_>, mut missing: Vec<Range<u64>>) -> Vec<Range<u64>> {
+        const LARGEST: u64 = 64 << 20;
+        let open = [self.symbols, self.hash, self.gnu_hash, self.versym];
+        let open = open.into_iter().chain([self.verneed.map(|v| v.0), self.verdef.map(|v| v.0)]).flatten();
+        let until_next = open.map(|start| {
+            let end = self.table_after(start).unwrap_or(u64::MAX).min(image.size());
+            start..end.min(start.saturating_add(LARGEST))
+        });
+        // How much of a table is needed is known only when it is read; of one that is held, that is all so far.
+        let unseen = until_next.filter(|range| image.get(range.start..range.start + 1).is_none());
+        let sized = self.strings.clone().into_iter().chain(self.relocations.iter().map(Table::range));
+        let unheld = sized.filter(|range| range.end <= image.size() && image.get(range.clone()).is_none());
+        let others: Vec<_> = unseen.chain(unheld).filter(|range| !missing.contains(range)).collect();
+        missing.extend(others.into_iter().filter(|range| !range.is_empty()));
+        missing
     }
 
     /// How many symbols fit between `.dynsym` and the next table, and versions between theirs and the next.
@@ -422,19 +463,25 @@ fn read_versions(
 ) -> Result<Versions, Fault> {
     let mut reader = versions::Reader::new(image, endian, strings);
     let needs = match layout.verneed {
-        Some((offset, count)) => reader.needs(offset, count)?,
+        Some((offset, _)) => reader.needs(offset)?,
         None => Vec::new(),
     };
     let definitions = match layout.verdef {
-        Some((offset, count)) => reader.definitions(offset, count)?,
+        Some((offset, _)) => reader.definitions(offset)?,
         None => Vec::new(),
     };
+    let mut wrong = |what, detail| problems.push(Problem { what, detail });
     let counted =
         [("DT_VERNEEDNUM", layout.verneed, needs.len()), ("DT_VERDEFNUM", layout.verdef, definitions.len())];
     for (what, table, found) in counted {
-        if let Some((_, count)) = table.filter(|&(_, count)| count != u64::MAX && count != found as u64) {
-            problems.push(Problem { what, detail: format!("says {count}, the chain has {found}") });
+        if let Some((_, Some(said))) = table
+            && said != found as u64
+        {
+            wrong(what, format!("says {said}, the chain has {found}"));
         }
+    }
+    if let Some((what, said, found)) = reader.wrong_count {
+        wrong(what, format!("says {said}, the chain has {found}"));
     }
     Ok(Versions::new(needs, definitions, layout.versym.is_some()))
 }

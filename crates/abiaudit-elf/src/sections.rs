@@ -103,6 +103,13 @@ pub(crate) fn read<E: Elf>(
     }
 }
 
+/// The section header table, where the ELF header says how long it is.
+pub(crate) fn table<E: Elf>(header: &E, endian: Endianness) -> Option<Range<u64>> {
+    let offset: u64 = header.e_shoff(endian).into();
+    let size = u64::from(header.e_shnum(endian)) * u64::from(header.e_shentsize(endian));
+    (offset != 0).then(|| offset..offset.saturating_add(size))
+}
+
 /// Object files compiled with one section per function have tens of thousands; linked files have fifty.
 const MOST_SECTIONS: u64 = 1 << 18;
 /// A name longer than this is no name.

@@ -95,8 +95,8 @@ mod tests {
         let mut bytes = vec![b'a'; LONGEST_NAME];
         bytes.push(0);
         let table = StringTable::new(&bytes);
-        let refused = (0..10_000).find(|_| table.name("x", 0).is_err());
-        assert_eq!(refused, Some((ALL_NAMES / (LONGEST_NAME + COST_OF_A_NAME)) as i32));
+        let refused = (0..10_000usize).find(|_| table.name("x", 0).is_err());
+        assert_eq!(refused, Some(ALL_NAMES / (LONGEST_NAME + COST_OF_A_NAME)));
         bytes.insert(0, b'a');
         assert!(matches!(StringTable::new(&bytes).name("x", 0), Err(ParseError::Malformed { .. })));
     }

@@ -128,26 +128,18 @@ impl Versions {
     }
 }
 
-/// A chain of version records: each says how far the next one is. ld.so walks until that is 0 and never looks
-/// at the count. Offsets only grow, so a chain cannot be a cycle, but a hostile file can make records overlap
-/// or claim billions of them; [`Reader::spend`] bounds the sum of both.
-struct Chain {
-    at: Option<u64>,
-    left: u64,
-}
+/// A chain of version records: each says how far the next one is. ld.so walks until that is 0 and looks at none of
+/// the counts (glibc elf/dl-version.c), so neither does this. Offsets only grow, so a chain cannot be a cycle, but a
+/// hostile file can make records overlap; [`Reader::record`] bounds their sum.
+struct Chain(Option<u64>);
 
 impl Chain {
-    fn new(at: u64, count: u64) -> Self {
-        Self { at: Some(at), left: count }
-    }
-
-    fn here(&self) -> Option<u64> {
-        if self.left == 0 { None } else { self.at }
+    fn new(at: u64) -> Self {
+        Self(Some(at))
     }
 
     fn step(&mut self, next: u32) {
-        self.left -= 1;
-        self.at = if next == 0 { None } else { self.at.and_then(|at| at.checked_add(next.into())) };
+        self.0 = if next == 0 { None } else { self.0.and_then(|at| at.checked_add(next.into())) };
     }
 }
 
@@ -159,6 +151,8 @@ pub(crate) struct Reader<'a> {
     /// How many more records may be read: as many as fit the file without overlap, and several times what the 15
     /// bits of a version index can tell apart.
     records_left: u64,
+    /// The first entry whose count (`vn_cnt`, `vd_cnt`) is not the length of its chain: what it says, what there is.
+    pub(crate) wrong_count: Option<(&'static str, usize, usize)>,
 }
 
 impl<'a> Reader<'a> {
@@ -166,7 +160,7 @@ impl<'a> Reader<'a> {
         const SMALLEST_RECORD: u64 = 8;
         const MOST_RECORDS: u64 = 1 << 18;
         let records_left = (image.size() / SMALLEST_RECORD).min(MOST_RECORDS);
-        Self { image, endian, strings, records_left }
+        Self { image, endian, strings, records_left, wrong_count: None }
     }
 
     fn record<T: object::pod::Pod>(&mut self, what: &'static str, at: u64) -> Result<&'a T, Fault> {
@@ -176,27 +170,34 @@ impl<'a> Reader<'a> {
         self.image.read::<T>(what, at)
     }
 
-    /// Reads `DT_VERNEED`: `count` is `DT_VERNEEDNUM`.
-    pub(crate) fn needs(&mut self, offset: u64, count: u64) -> Result<Vec<VersionNeed>, Fault> {
+    fn check_count(&mut self, what: &'static str, said: u16, found: usize) {
+        if usize::from(said) != found {
+            self.wrong_count.get_or_insert((what, said.into(), found));
+        }
+    }
+
+    /// Reads `DT_VERNEED`.
+    pub(crate) fn needs(&mut self, offset: u64) -> Result<Vec<VersionNeed>, Fault> {
         let endian = self.endian;
         let mut needs = Vec::new();
-        let mut files = Chain::new(offset, count);
-        while let Some(at) = files.here() {
+        let mut files = Chain::new(offset);
+        while let Some(at) = files.0 {
             let need = self.record::<elf::Verneed<Endianness>>("DT_VERNEED", at)?;
             let library = self.strings.name("vn_file", need.vn_file.get(endian).into())?;
             let aux_at = at.saturating_add(need.vn_aux.get(endian).into());
-            let versions = self.needed_versions(aux_at, need.vn_cnt.get(endian))?;
+            let versions = self.needed_versions(aux_at)?;
+            self.check_count("vn_cnt", need.vn_cnt.get(endian), versions.len());
             needs.push(VersionNeed { library, versions });
             files.step(need.vn_next.get(endian));
         }
         Ok(needs)
     }
 
-    fn needed_versions(&mut self, offset: u64, count: u16) -> Result<Vec<NeededVersion>, Fault> {
+    fn needed_versions(&mut self, offset: u64) -> Result<Vec<NeededVersion>, Fault> {
         let endian = self.endian;
         let mut versions = Vec::new();
-        let mut chain = Chain::new(offset, count.into());
-        while let Some(at) = chain.here() {
+        let mut chain = Chain::new(offset);
+        while let Some(at) = chain.0 {
             let aux = self.record::<elf::Vernaux<Endianness>>("vernaux", at)?;
             versions.push(NeededVersion {
                 name: self.strings.name("vna_name", aux.vna_name.get(endian).into())?,
@@ -209,15 +210,17 @@ impl<'a> Reader<'a> {
         Ok(versions)
     }
 
-    /// Reads `DT_VERDEF`: `count` is `DT_VERDEFNUM`.
-    pub(crate) fn definitions(&mut self, offset: u64, count: u64) -> Result<Vec<VersionDefinition>, Fault> {
+    /// Reads `DT_VERDEF`.
+    pub(crate) fn definitions(&mut self, offset: u64) -> Result<Vec<VersionDefinition>, Fault> {
         let endian = self.endian;
         let mut definitions = Vec::new();
-        let mut chain = Chain::new(offset, count);
-        while let Some(at) = chain.here() {
+        let mut chain = Chain::new(offset);
+        while let Some(at) = chain.0 {
             let def = self.record::<elf::Verdef<Endianness>>("DT_VERDEF", at)?;
             let aux_at = at.saturating_add(def.vd_aux.get(endian).into());
-            let mut names = self.definition_names(aux_at, def.vd_cnt.get(endian))?.into_iter();
+            let names = self.definition_names(aux_at)?;
+            self.check_count("vd_cnt", def.vd_cnt.get(endian), names.len());
+            let mut names = names.into_iter();
             let flags = def.vd_flags.get(endian).0;
             definitions.push(VersionDefinition {
                 name: names.next().unwrap_or_default(),
@@ -231,10 +234,10 @@ impl<'a> Reader<'a> {
         Ok(definitions)
     }
 
-    fn definition_names(&mut self, offset: u64, count: u16) -> Result<Vec<Name>, Fault> {
+    fn definition_names(&mut self, offset: u64) -> Result<Vec<Name>, Fault> {
         let mut names = Vec::new();
-        let mut chain = Chain::new(offset, count.into());
-        while let Some(at) = chain.here() {
+        let mut chain = Chain::new(offset);
+        while let Some(at) = chain.0 {
             let aux = self.record::<elf::Verdaux<Endianness>>("verdaux", at)?;
             names.push(self.strings.name("vda_name", aux.vda_name.get(self.endian).into())?);
             chain.step(aux.vda_next.get(self.endian));
