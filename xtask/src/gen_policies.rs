@@ -1,7 +1,8 @@
 //! `gen-policies`: makes the tables under `policies/symbols` from glibc's ABI lists and from real libraries.
 //!
-//! Input is a `ziglang` wheel from PyPI (its `lib/libc/glibc/abilists`) and directories with Debian packages of libc6,
-//! libstdc++6, libgcc-s1, libatomic1, zlib1g and musl, native or `-cross`. The same input gives the same bytes.
+//! Input is a `ziglang` wheel from PyPI (its `lib/libc/glibc/abilists`) and directories with Debian
+//! packages of libc6, libstdc++6, libgcc-s1, libatomic1, zlib1g and musl, native or `-cross`. The same
+//! input gives the same bytes.
 
 mod abilists;
 mod packages;
@@ -24,9 +25,9 @@ use rows::{NodeReleases, Row};
 const HELP: &str = "\
 usage: cargo xtask gen-policies --zig WHEEL --debs DIR... [--out DIR] [--fetch]
   --zig WHEEL  the ziglang wheel of PyPI; with --fetch, a directory to download it into
-  --debs DIR   Debian packages (*.deb), searched recursively; with --fetch, the native libc6, libstdc++6, libgcc-s1,
-               libatomic1, zlib1g and musl and the cross packages of the configured suites are downloaded
-               into the first DIR (apt's APT_CONFIG chooses the suites)
+  --debs DIR   Debian packages (*.deb), searched recursively; with --fetch, the native libc6, libstdc++6,
+               libgcc-s1, libatomic1, zlib1g and musl and the cross packages of the configured suite are
+               downloaded into the first DIR (once for each suite; APT_CONFIG chooses it)
   --out DIR    where the tables go (policies/symbols)
 Needs dpkg-deb and unzip; --fetch needs pip and apt-get.";
 
@@ -34,7 +35,8 @@ Needs dpkg-deb and unzip; --fetch needs pip and apt-get.";
 const ARCHS: [&str; 8] =
     ["x86_64", "i686", "aarch64", "armv7l", "ppc64le", "s390x", "riscv64", "loongarch64"];
 
-/// The releases of musl that exist between the dumped ones: what a neighbour is decides whether a date is exact.
+/// The releases of musl that exist between the dumped ones: what a neighbour is decides whether a date is
+/// exact.
 const MUSL_RELEASES: [&str; 5] = ["1.2.2", "1.2.3", "1.2.4", "1.2.5", "1.2.6"];
 
 /// Makes the tables.

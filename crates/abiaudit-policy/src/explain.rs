@@ -98,7 +98,8 @@ pub struct SymbolExport {
     pub archs: Vec<&'static str>,
 }
 
-/// Explains a version node, a symbol or `symbol@VERSION` (`symbol@@VERSION`); `None` if nothing is known of it.
+/// Explains a version node, a symbol or `symbol@VERSION` (`symbol@@VERSION`); `None` if nothing is known of
+/// it.
 ///
 /// Reads whole tables for a node: a few milliseconds.
 pub fn explain(query: &str) -> Option<Explanation> {
@@ -164,8 +165,8 @@ fn first_policy(policies: &PolicySet, arch: Arch, node: &str) -> Option<String> 
     ladder.find(|target| target.allows_node(node) == NodeVerdict::Allowed).map(Target::tag)
 }
 
-/// The file that a GCC release installs. Its last number is the one of the newest `GLIBCXX_3.4.N` (GCC's libstdc++
-/// manual, "ABI Policy and Guidelines").
+/// The file that a GCC release installs. Its last number is the one of the newest `GLIBCXX_3.4.N` (GCC's
+/// libstdc++ manual, "ABI Policy and Guidelines").
 fn libstdcxx_file(release: Release) -> Option<String> {
     let (_, pool) = symbols::TABLES.into_iter().find(|(name, _)| *name == "gcc.bin")?;
     let newest = pool

@@ -1,4 +1,5 @@
-//! The `abilists` file of Zig: every glibc's ABI lists merged into one (format: ziglang/zig, `src/libs/glibc.zig`).
+//! The `abilists` file of Zig: every glibc's ABI lists merged into one (format: ziglang/zig,
+//! `src/libs/glibc.zig`).
 //!
 //! ```text
 //! u8 count, then NUL-terminated names       libraries: c, m, pthread ...
@@ -9,9 +10,9 @@
 //! ```
 //! Zig 0.16 and later append a third list, of thread-local objects; it is in the same form as the objects.
 //!
-//! An inclusion: the symbol's name with a NUL (only after an inclusion that ended its symbol), ULEB128 target bits, for
-//! objects ULEB128 size, u8 library with bit 7 on the last inclusion of the symbol, then u8 version indices
-//! with bit 7 on the last.
+//! An inclusion: the symbol's name with a NUL (only after an inclusion that ended its symbol), ULEB128
+//! target bits, for objects ULEB128 size, u8 library with bit 7 on the last inclusion of the symbol, then
+//! u8 version indices with bit 7 on the last.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -112,7 +112,8 @@ fn read(path: &Path) -> Result<Package> {
     let mut dumps = Vec::new();
     for (library, mut candidates) in found {
         candidates.sort();
-        // A link to a path that does not exist below the root names a file that is found under another path too.
+        // A link to a path that does not exist below the root names a file that is found under another path
+        // too.
         let Some(data) = candidates.iter().find_map(|file| fs::read(file).ok()) else { continue };
         let exports = exports(&data).with_context(|| library.to_owned())?;
         dumps.push(Dump { arch, release, library, exports });

@@ -1,5 +1,5 @@
-//! glibc's tables: the merged ABI lists, completed and checked by dumps of real glibcs. The rules and their limits
-//! stand in the documentation of `abiaudit_policy::symbols::glibc`.
+//! glibc's tables: the merged ABI lists, completed and checked by dumps of real glibcs. The rules and their
+//! limits stand in the documentation of `abiaudit_policy::symbols::glibc`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,8 @@ use super::abilists::AbiLists;
 use super::packages::{Dump, GLIBC_LIBRARIES};
 use super::rows::{self, Date, Life, NodeReleases, Row};
 
-/// The libraries that glibc 2.34 emptied into libc; of libresolv only a part (the `res_*` and `dn_*` functions).
+/// The libraries that glibc 2.34 emptied into libc; of libresolv only a part (the `res_*` and `dn_*`
+/// functions).
 const EMPTIED: [&str; 6] =
     ["libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1", "libanl.so.1", "libresolv.so.2"];
 /// The release that emptied them.
@@ -87,13 +88,15 @@ impl Libraries<'_> {
         self.entries.insert((library, key), entry);
     }
 
-    /// Adds what dumps show and the lists leave out: the old versions of symbols in the library they moved to.
+    /// Adds what dumps show and the lists leave out: the old versions of symbols in the library they moved
+    /// to.
     fn add_moved(&mut self, arch: &str, surprises: &mut Vec<String>) {
         let mut found = Vec::new();
         for (&library, dumps) in &self.dumps {
             let keys: BTreeSet<&Key> = dumps.iter().flat_map(|dump| dump.exports.keys()).collect();
             for key in keys {
-                // Symbols without a node of the lists (GCC_3.0 of libc on some architectures) have no release.
+                // Symbols without a node of the lists (GCC_3.0 of libc on some architectures) have no
+                // release.
                 if self.entries.contains_key(&(library, key.clone())) || !self.nodes.contains_key(&key.1) {
                     continue;
                 }
@@ -117,8 +120,8 @@ impl Libraries<'_> {
         self.entries.extend(found);
     }
 
-    /// The release in which a symbol of another library moved into `library`: the one of its next version there,
-    /// or else (at latest) the one that emptied the other library, if no dump contradicts.
+    /// The release in which a symbol of another library moved into `library`: the one of its next version
+    /// there, or else (at latest) the one that emptied the other library, if no dump contradicts.
     fn moved_in(&self, library: &'static str, key: &Key, life: &Life) -> Option<Date> {
         let version = self.nodes.get(&key.1)?;
         let elsewhere: Vec<&str> = self
@@ -211,7 +214,8 @@ impl Libraries<'_> {
         }
     }
 
-    /// As in the newest dump that has it; for what no dump has, the newest version in the library is the default.
+    /// As in the newest dump that has it; for what no dump has, the newest version in the library is the
+    /// default.
     fn is_default(&self, library: &'static str, key: &Key) -> bool {
         let dumps = self.dumps.get(library).map(Vec::as_slice).unwrap_or_default();
         if let Some(exported) = dumps.iter().rev().find_map(|dump| dump.exports.get(key)) {

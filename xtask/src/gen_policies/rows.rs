@@ -41,11 +41,12 @@ impl Date {
     }
 }
 
-/// Rows of the libraries, from the dumps of their releases, where the name of a node is known to tell its release.
+/// Rows of the libraries, from the dumps of their releases, where the name of a node is known to tell its
+/// release.
 ///
-/// A symbol begins with the release of its node, unless a dump of that release or later lacks it; then, and without a
-/// known node, with the first dump that has it. It ends with the first dump that lacks it after the last that has it.
-/// `releases` are all that exist: a date between two dumps of neighbours is exact.
+/// A symbol begins with the release of its node, unless a dump of that release or later lacks it; then, and
+/// without a known node, with the first dump that has it. It ends with the first dump that lacks it after
+/// the last that has it. `releases` are all that exist: a date between two dumps of neighbours is exact.
 pub fn from_dumps(
     dumps: &[Dump],
     libraries: &[&str],
@@ -126,8 +127,8 @@ fn neighbours(releases: &BTreeSet<Release>, older: Release, newer: Release) -> b
     releases.contains(&older) && releases.range(..newer).next_back() == Some(&older)
 }
 
-/// Node -> release, for a library whose nodes end in the number of the release (`ZLIB_1.2.9`). Nodes with four
-/// numbers are of development versions and name no release.
+/// Node -> release, for a library whose nodes end in the number of the release (`ZLIB_1.2.9`). Nodes with
+/// four numbers are of development versions and name no release.
 pub fn nodes_named_after_releases(dumps: &[Dump], libraries: &[&str]) -> NodeReleases {
     let dumps = dumps.iter().filter(|dump| libraries.contains(&dump.library));
     dumps
@@ -136,19 +137,19 @@ pub fn nodes_named_after_releases(dumps: &[Dump], libraries: &[&str]) -> NodeRel
         .collect()
 }
 
-/// Is this a symbol of libstdc++ that an older build with its node lacks? A node is closed when GCC is released
-/// (libstdc++ checks its exports against a baseline), so it is an accident of one build: Debian's cross compiled libraries for aarch64
-/// have out-of-line copies of inline functions (`std::array<unsigned char, 256>::operator[]`) that the
-/// native ones of the same version have not. Nothing may rely on it.
+/// Is this a symbol of libstdc++ that an older build with its node lacks? A node is closed when GCC is
+/// released (libstdc++ checks its exports against a baseline), so it is an accident of one build: Debian's
+/// cross compiled libraries for aarch64 have out-of-line copies of inline functions (`std::array<unsigned
+/// char, 256>::operator[]`) that the native ones of the same version have not. Nothing may rely on it.
 pub fn is_late(row: &Row, nodes: &NodeReleases) -> bool {
     let node = nodes.get(&row.version);
     row.library == "libstdc++.so.6"
         && node.is_some_and(|node| row.since.is_some_and(|since| since.release > *node))
 }
 
-/// musl 1.2.4 dropped `fopen64` and its like from its symbol table, but its loader goes on to bind them to the plain
-/// name: they have not ended. Its buffer for that (`get_lfs64` in `ldso/dynlink.c`) holds names of up to 16 bytes,
-/// so that `posix_fallocate64` really has.
+/// musl 1.2.4 dropped `fopen64` and its like from its symbol table, but its loader goes on to bind them to
+/// the plain name: they have not ended. Its buffer for that (`get_lfs64` in `ldso/dynlink.c`) holds names
+/// of up to 16 bytes, so that `posix_fallocate64` really has.
 pub fn keep_large_file_names(rows: &mut [Row]) {
     const LONGEST: usize = 16;
     let living: BTreeSet<(String, &str)> =

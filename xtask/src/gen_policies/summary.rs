@@ -82,8 +82,10 @@ fn counted<K: ToString>(text: &mut String, head: &str, counts: &BTreeMap<K, BTre
 fn agreement(text: &mut String, rows: &[Row], dumps: &[Dump]) {
     let _ = writeln!(
         text,
-        "\n## glibc.bin against the dumps\n\nSymbols at versions that the library has in both, in the table only, in \
-         the dump only.\n\n| release | architecture | library | both | table only | dump only |\n|---|---|---|---|---|---|"
+        "\n## glibc.bin against the dumps\n\nSymbols at versions that the library has \
+         in both, in the table only, in the dump only.\n\n\
+         | release | architecture | library | both | table only | dump only |\n\
+         |---|---|---|---|---|---|"
     );
     let mut lines = BTreeMap::new();
     for dump in dumps.iter().filter(|dump| GLIBC_LIBRARIES.contains(&dump.library)) {

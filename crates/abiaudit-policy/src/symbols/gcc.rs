@@ -1,11 +1,15 @@
 //! GCC's runtime libraries: libstdc++, libgcc_s, libatomic.
 //!
-//! The rows are the dynamic symbols of Debian's builds of GCC 10, 12, 14 and 16. libstdc++ drops nothing within
-//! `libstdc++.so.6`, so the newest build has the nodes of all releases before it; which release brought a node
-//! stands in `policies/symbols/gcc-nodes.toml`, after the ABI history in GCC's libstdc++ manual.
+//! The rows are the dynamic symbols of Debian's builds of GCC 10, 12, 14 and 16. libstdc++ drops nothing
+//! within `libstdc++.so.6`, so the newest build has the nodes of all releases before it; which release
+//! brought a node stands in `policies/symbols/gcc-nodes.toml`, after the ABI history in GCC's libstdc++
+//! manual.
 //!
-//! Names differ between architectures where `size_t` mangles differently (`m`, `j`) or `long double` has another
-//! format; that is why a list of the right architecture is asked, or none.
+//! Names differ between architectures where `size_t` mangles differently (`m`, `j`) or `long double` has
+//! another format; that is why a list of the right architecture is asked, or none.
+//!
+//! The libstdc++ of musl distributions is another: Alpine builds it without symbol versions and so without
+//! the map that hides its internals. It has these names and about a thousand more.
 
 use super::{Export, Pool, Release, all_exports, exports};
 use crate::Arch;
@@ -34,7 +38,8 @@ pub fn libatomic(arch: Arch) -> Option<GccLibrary> {
     library(arch, "libatomic.so.1")
 }
 
-/// The GCC release that introduced a version node (`GLIBCXX_3.4.26`: 9.1); `None` for a node that is not listed.
+/// The GCC release that introduced a version node (`GLIBCXX_3.4.26`: 9.1); `None` for a node that is not
+/// listed.
 pub fn gcc_release_of(node: &str) -> Option<Release> {
     POOL.versions().find(|(name, _)| *name == node && !name.is_empty())?.1
 }

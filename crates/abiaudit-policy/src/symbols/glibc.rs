@@ -1,31 +1,35 @@
 //! The libraries of glibc.
 //!
 //! # What the table says, and how it was made
-//! The source is a merge of glibc's `abilist` files of every release since 2.23 (ziglang/libc-abi-tools): a triple
-//! (library, symbol, version) is in it only if it was new in the list of the release of that version, or stands in
-//! the list of 2.23 (for a younger architecture: in its first list). So a triple exists *since the release that its
-//! version names*. What the merge drops on purpose is the second life of a symbol that moves: `pthread_create@GLIBC_2.2.5` of libpthread also
-//! stands in libc from 2.34 on, as a compatibility definition. The table puts these back by two rules:
+//! The source is a merge of glibc's `abilist` files of every release since 2.23 (ziglang/libc-abi-tools): a
+//! triple (library, symbol, version) is in it only if it was new in the list of the release of that
+//! version, or stands in the list of 2.23 (for a younger architecture: in its first list). So a triple
+//! exists *since the release that its version names*. What the merge drops on purpose is the second life of
+//! a symbol that moves: `pthread_create@GLIBC_2.2.5` of libpthread also stands in libc from 2.34 on, as a
+//! compatibility definition. The table puts these back by two rules:
 //!
-//! * A symbol with version V in library A moved to library B if a dump of a real glibc shows V in B too. B has it
-//!   since the release of the symbol's next version in B (`pthread_create@GLIBC_2.34`); without one, and if A is of
-//!   those that 2.34 emptied into libc, since 2.34 at latest. A lost it then, if later dumps do not show it there.
-//! * What the dumps (2.31, 2.36, 2.41, 2.43) have and this does not explain begins with the first dump that has it;
-//!   what they lack ends with the first dump that lacks it. Both are marked as not exact.
+//! * A symbol with version V in library A moved to library B if a dump of a real glibc shows V in B too. B
+//!   has it since the release of the symbol's next version in B (`pthread_create@GLIBC_2.34`); without one,
+//!   and if A is of those that 2.34 emptied into libc, since 2.34 at latest. A lost it then, if later dumps
+//!   do not show it there.
+//! * What the dumps (2.31, 2.36, 2.41, 2.43) have and this does not explain begins with the first dump that
+//!   has it; what they lack ends with the first dump that lacks it. Both are marked as not exact.
 //!
 //! With that the table agrees with all those dumps, on every architecture, in every symbol and version
 //! (`policies/symbols/SUMMARY.md` counts them).
 //!
 //! # Limits
-//! * Moves and removals before 2.23 are not seen, unless they brought a new version (`clock_gettime`, 2.17). An object
-//!   that once took `scalbln` from libc (auditwheel #272) is told that libm has it, not until when libc had.
-//! * A forwarder that libpthread had beside libc's own symbol (`write`) is said to end with 2.34 at latest; some went
-//!   in 2.32 or 2.33.
-//! * Left out: `GLIBC_PRIVATE` symbols, the `__lib*_version_placeholder` symbols, the absolute symbols that carry the
-//!   names of the nodes, and the four unwinder symbols at `GCC_3.0` that libc has on i686 and s390x.
+//! * Moves and removals before 2.23 are not seen, unless they brought a new version (`clock_gettime`,
+//!   2.17). An object that once took `scalbln` from libc (auditwheel #272) is told that libm has it, not
+//!   until when libc had.
+//! * A forwarder that libpthread had beside libc's own symbol (`write`) is said to end with 2.34 at latest;
+//!   some went in 2.32 or 2.33.
+//! * Left out: `GLIBC_PRIVATE` symbols, the `__lib*_version_placeholder` symbols, the absolute symbols that
+//!   carry the names of the nodes, and the four unwinder symbols at `GCC_3.0` that libc has on i686 and
+//!   s390x.
 //! * Libraries outside the merge (libmvec, libanl, libnsl) come from the dumps alone.
-//! * Whether a version is the default is known of the dumped releases; for what no dump has it is taken to be the
-//!   newest version of the symbol in its library.
+//! * Whether a version is the default is known of the dumped releases; for what no dump has it is taken to
+//!   be the newest version of the symbol in its library.
 
 use super::{Export, Pool, Release, all_exports, exports};
 use crate::Arch;
@@ -52,7 +56,8 @@ pub enum Presence {
         /// The first release that has it.
         since: Release,
     },
-    /// The library that was asked for had it or gets it in other releases; in this one another library has it.
+    /// The library that was asked for had it or gets it in other releases; in this one another library has
+    /// it.
     MovedTo {
         /// The library that has it.
         library: &'static str,
@@ -228,8 +233,8 @@ mod tests {
         }
     }
 
-    /// auditwheel #272: an object that takes it from libc fails on every glibc of the table; the version alone, which
-    /// both libraries have, tells nothing.
+    /// auditwheel #272: an object that takes it from libc fails on every glibc of the table; the version
+    /// alone, which both libraries have, tells nothing.
     #[test]
     fn scalbln_is_in_libm_whoever_once_took_it_from_libc() {
         let table = table(Arch::X86_64);
@@ -238,6 +243,9 @@ mod tests {
         assert_eq!(ask("scalbln", "libc.so.6"), Presence::OtherLibrary { library: "libm.so.6" });
         assert_eq!(ask("scalbln", "libm.so.6"), Presence::Yes);
         assert_eq!((ask("scalbn", "libc.so.6"), ask("scalbn", "libm.so.6")), (Presence::Yes, Presence::Yes));
+        // i686 keeps the old definition in libc, for old objects only.
+        assert!(!row(Arch::I686, "scalbln", "libc.so.6", "GLIBC_2.1").default);
+        assert!(row(Arch::I686, "scalbln", "libm.so.6", "GLIBC_2.1").default);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Symbol tables: which library exports which symbol at which version, since which release.
 //!
-//! A version node is only half of an answer. The tables say which symbols exactly a target lacks, and they are
-//! the only answer for a reference without a version, for a symbol that moved between libraries and for musl,
-//! which has no versions at all. They are dumps of real libraries and glibc's own ABI lists, made by
+//! A version node is only half of an answer. The tables say which symbols exactly a target lacks, and they
+//! are the only answer for a reference without a version, for a symbol that moved between libraries and for
+//! musl, which has no versions at all. They are dumps of real libraries and glibc's own ABI lists, made by
 //! `cargo xtask gen-policies`; `policies/symbols/SOURCES.md` says from what, and how far they reach.
 //!
 //! ```
@@ -27,7 +27,7 @@ mod zlib;
 
 pub use gcc::{GccLibrary, gcc_release_of, libatomic, libgcc, libstdcxx};
 pub use glibc::{GlibcTable, Presence, glibc};
-pub use musl::{MuslTable, musl};
+pub use musl::{MuslPresence, MuslTable, musl};
 pub use pool::Kind;
 pub use release::{BadRelease, Release};
 pub use zlib::{ZlibTable, libz};
@@ -50,8 +50,8 @@ pub struct Export {
     pub default: bool,
     /// The release that introduced it into this library; `None` if that is not known.
     pub since: Option<Release>,
-    /// Is `since` exact? If not, it is the oldest release that was examined and has the symbol, after an older one
-    /// that lacks it or as the oldest examined at all.
+    /// Is `since` exact? If not, it is the oldest release that was examined and has the symbol, after an
+    /// older one that lacks it or as the oldest examined at all.
     pub since_exact: bool,
     /// The first release whose library does not have it any more.
     pub until: Option<Release>,
@@ -85,8 +85,8 @@ impl Export {
     }
 }
 
-/// The exports of a symbol on the architecture with the bit `arch`, in the order of the table: by library, then by
-/// age.
+/// The exports of a symbol on the architecture with the bit `arch`, in the order of the table: by library,
+/// then by age.
 pub(crate) fn exports(pool: Pool, arch: u16, symbol: &str) -> Vec<Export> {
     pool.records(symbol)
         .filter(|record| record.archs & arch != 0)
@@ -110,8 +110,8 @@ mod tests {
     use super::pool::{HEADER_LEN, MAGIC};
     use super::*;
 
-    /// What the readers do not check at run time: the committed tables are whole, sorted, and every index in them
-    /// means something.
+    /// What the readers do not check at run time: the committed tables are whole, sorted, and every index
+    /// in them means something.
     #[test]
     fn the_committed_tables_are_well_formed() {
         for (name, pool) in TABLES {

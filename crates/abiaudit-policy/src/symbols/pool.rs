@@ -1,7 +1,7 @@
 //! The format of the symbol tables: a sorted, front-coded pool of names, read in place.
 //!
-//! A table is a byte string compiled into the program. Nothing is parsed at start: a look-up is a binary search
-//! over blocks of [`BLOCK`] names, then a walk through one block. All integers are little-endian.
+//! A table is a byte string compiled into the program. Nothing is parsed at start: a look-up is a binary
+//! search over blocks of [`BLOCK`] names, then a walk through one block. All integers are little-endian.
 //!
 //! ```text
 //! magic            8 bytes, MAGIC
@@ -9,13 +9,14 @@
 //!                  block index, blocks
 //! symbol count     u32
 //! block count      u32
-//! string table     u16 count, then u8 length and bytes for each (architectures, libraries, versions, releases)
+//! string table     u16 count, then u8 length and bytes for each (architectures, libraries, versions,
+//!                  releases)
 //! version releases u8 each version: index of the release that introduced it, NONE where unknown
 //! block index      u32 each block: its offset in the section of blocks
-//! block            up to BLOCK symbols, sorted by bytes; each: varint length shared with the name before it (0 for
-//!                  the first), varint length of the rest, the rest, varint record count, records
-//! record           RECORD_LEN bytes: u16 architecture bits, u8 library, u8 kind and flags, u16 version, u8 since,
-//!                  u8 until (NONE: not known to be gone), u32 object size
+//! block            up to BLOCK symbols, sorted by bytes; each: varint length shared with the name before
+//!                  it (0 for the first), varint length of the rest, the rest, varint record count, records
+//! record           RECORD_LEN bytes: u16 architecture bits, u8 library, u8 kind and flags, u16 version,
+//!                  u8 since, u8 until (NONE: not known to be gone), u32 object size
 //! ```
 //!
 //! Readers check every offset, so that even a damaged table gives no answer instead of a panic; that the

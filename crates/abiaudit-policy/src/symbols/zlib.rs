@@ -1,5 +1,5 @@
-//! zlib. Its map file versions what came after 1.2.0; the older functions have no version. The list is of Debian's
-//! x86_64 builds; zlib's interface does not depend on the architecture.
+//! zlib. Its map file versions what came after 1.2.0; the older functions have no version. The list is of
+//! Debian's x86_64 builds; zlib's interface does not depend on the architecture.
 
 use super::{Export, Pool, exports};
 
@@ -17,7 +17,8 @@ pub fn libz() -> ZlibTable {
 }
 
 impl ZlibTable {
-    /// Every version of a symbol; empty if zlib does not export it. A row without a version is of before 1.2.0.
+    /// Every version of a symbol; empty if zlib does not export it. A row without a version is of before
+    /// 1.2.0.
     pub fn exports(&self, symbol: &str) -> Vec<Export> {
         exports(POOL, u16::MAX, symbol)
     }
