@@ -7,7 +7,18 @@ use crate::settings::Settings;
 use crate::{rules, suppress};
 
 /// Every rule, by id.
-pub static RULES: &[&Rule] = &[&rules::abi101_symbol_too_new::RULE];
+pub static RULES: &[&Rule] = &[
+    &rules::abi101_symbol_too_new::RULE,
+    &rules::abi501_executable_stack::RULE,
+    &rules::abi502_text_relocations::RULE,
+    &rules::abi503_empty_load_segment::RULE,
+    &rules::abi504_page_alignment::RULE,
+    &rules::abi505_relro_missing::RULE,
+    &rules::abi506_debug_info::RULE,
+    &rules::abi507_split_debug_file::RULE,
+    &rules::abi508_malformed_elf::RULE,
+    &rules::abi509_writable_code::RULE,
+];
 
 /// A rule id, name or prefix that no rule has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,13 +75,14 @@ pub fn run(audit: &Audit<'_>) -> Vec<Finding> {
     findings
 }
 
-fn is_selected(settings: &Settings, rule: &Rule) -> bool {
+/// The settings let this rule run.
+pub fn is_selected(settings: &Settings, rule: &Rule) -> bool {
     let any = |selectors: &[String]| selectors.iter().any(|s| selects(s, rule));
     (settings.select.is_empty() || any(&settings.select)) && !any(&settings.ignore)
 }
 
 /// Levenshtein distance, for "did you mean".
-fn distance(a: &str, b: &str) -> usize {
+pub fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {

@@ -1,0 +1,211 @@
+//! The arguments. Their help texts are the reference in docs/cli.md.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Audits, explains and repairs the native code in Python wheels.
+#[derive(Debug, Parser)]
+#[command(
+    name = "abiaudit",
+    version,
+    about,
+    after_help = "Exit codes: 0 clean; 1 findings at or above --fail-on; 2 wrong usage or an input that cannot be read \
+                  (that input is named, the others are still audited)."
+)]
+pub struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Audit wheels against the tags that they claim, and fail if they break a promise
+    ///
+    /// Reads every member of every wheel once, in memory; nothing is unpacked, and no library, clock or Python of
+    /// this machine is looked at, so the answer is the same everywhere.
+    Check(CheckArgs),
+    /// Print facts, verdict and ladder of wheels: for each better tag, what stands in the way
+    Show(ShowArgs),
+    /// Explain a rule, a version node, a symbol or a library
+    ///
+    /// `ABI101` or `symbol-too-new` prints the rule's documentation. `GLIBCXX_3.4.26` says which compiler release
+    /// brought the node, which tags and distributions have it; `memcpy@GLIBC_2.14` or a mangled C++ name says which
+    /// library exports the symbol since when, on which architecture.
+    Explain(ExplainArgs),
+    /// List the rules
+    Rules,
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page (roff), or write one for each command into a directory
+    Man {
+        /// Directory for abiaudit.1, abiaudit-check.1 and so on
+        #[arg(value_name = "DIR")]
+        directory: Option<PathBuf>,
+    },
+    /// Print the reference of the command line as Markdown
+    #[command(hide = true)]
+    CliReference,
+}
+
+/// Inputs and settings that check and show share.
+#[derive(Debug, Args)]
+pub struct InputArgs {
+    /// Wheels, directories (an unpacked wheel or a site-packages) or ELF files; `-` reads a list from standard input,
+    /// one path a line
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<PathBuf>,
+
+    /// Judge against this tag instead of the input's own, such as manylinux_2_28_x86_64
+    #[arg(long, value_name = "TAG")]
+    pub target: Option<String>,
+
+    /// Take the configuration from this file instead of the nearest abiaudit.toml or pyproject.toml
+    #[arg(long, value_name = "FILE", conflicts_with = "no_config")]
+    pub config: Option<PathBuf>,
+
+    /// Read no configuration file
+    #[arg(long)]
+    pub no_config: bool,
+
+    /// Number of threads; the number of processors if not given
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+
+    /// Colours in the text
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+
+    /// No progress bar even on a terminal
+    #[arg(long)]
+    pub no_progress: bool,
+}
+
+/// `abiaudit check`
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Inputs
+    #[command(flatten)]
+    pub input: InputArgs,
+
+    /// Form of the report
+    #[arg(long, short = 'f', value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+
+    /// Write the report to a file, and the text for people to standard output
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Run only these rules: ids, names, or prefixes such as ABI1
+    #[arg(long, value_name = "RULES", value_delimiter = ',')]
+    pub select: Vec<String>,
+
+    /// Do not run these rules
+    #[arg(long, value_name = "RULES", value_delimiter = ',')]
+    pub ignore: Vec<String>,
+
+    /// Severity from which findings make the exit code 1
+    #[arg(long, value_name = "SEVERITY", value_enum)]
+    pub fail_on: Option<FailOn>,
+
+    /// Report wheels larger than this, such as 100MB (PyPI's default limit)
+    #[arg(long, value_name = "SIZE")]
+    pub size_budget: Option<String>,
+
+    /// Only failing inputs and the summary
+    #[arg(long, short = 'q', conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Infos and more evidence too
+    #[arg(long, short = 'v')]
+    pub verbose: bool,
+
+    /// Do not fold long lists
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `abiaudit show`
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Inputs
+    #[command(flatten)]
+    pub input: InputArgs,
+
+    /// Form of the report
+    #[arg(long, short = 'f', value_name = "FORMAT", value_enum, default_value_t = ShowFormat::Text)]
+    pub format: ShowFormat,
+
+    /// Do not fold long lists
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `abiaudit explain`
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// A rule, a version node, a symbol, or a library
+    #[arg(required = true, value_name = "WHAT")]
+    pub queries: Vec<String>,
+
+    /// JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Forms of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For a person
+    Text,
+    /// Everything, schema docs/schema/abiaudit.report-1.schema.json
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// JUnit XML, for test reports
+    Junit,
+    /// GitHub Actions annotations and step summary
+    Github,
+    /// For a comment on a pull request
+    Markdown,
+    /// What `auditwheel show --json` prints, one document a wheel
+    AuditwheelJson,
+}
+
+/// Forms of `show`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ShowFormat {
+    /// For a person
+    Text,
+    /// As check's
+    Json,
+    /// What `auditwheel show --json` prints
+    AuditwheelJson,
+}
+
+/// Severities to fail on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Errors only
+    Error,
+    /// Warnings too
+    Warning,
+    /// Anything
+    Info,
+}

@@ -1,0 +1,22 @@
+//! The commands.
+
+mod audit;
+mod check;
+mod explain;
+mod reference;
+mod show;
+
+use crate::cli::{Cli, Command};
+
+/// Runs a command and gives the exit code.
+pub fn run(cli: Cli) -> anyhow::Result<u8> {
+    match cli.command {
+        Command::Check(args) => check::run(&args),
+        Command::Show(args) => show::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Rules => reference::rules(),
+        Command::Completions { shell } => reference::completions(shell),
+        Command::Man { directory } => reference::man(directory.as_deref()),
+        Command::CliReference => reference::cli(),
+    }
+}

@@ -1,0 +1,30 @@
+//! `abiaudit show`: facts, verdict, ladder.
+
+use std::io::Write;
+
+use abiaudit_report::{Format, RenderOptions, render};
+
+use crate::cli::{ShowArgs, ShowFormat};
+use crate::commands::audit;
+use crate::{CLEAN, TROUBLE, output};
+
+pub fn run(args: &ShowArgs) -> anyhow::Result<u8> {
+    let (_, settings) = audit::settings(&args.input)?;
+    let report = audit::audit(&args.input, &settings)?;
+    let (mut out, color) = output::stdout(args.input.color);
+    let options = RenderOptions {
+        all: args.all,
+        width: output::width(),
+        color,
+        rules: audit::rule_infos(&settings),
+        ..RenderOptions::default()
+    };
+    let format = match args.format {
+        ShowFormat::Text => Format::Show,
+        ShowFormat::Json => Format::Json,
+        ShowFormat::AuditwheelJson => Format::AuditwheelJson,
+    };
+    render(format, &report, &options, &mut out)?;
+    out.flush()?;
+    Ok(if report.wheels.iter().any(|w| w.error.is_some()) { TROUBLE } else { CLEAN })
+}
