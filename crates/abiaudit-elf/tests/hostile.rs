@@ -1,5 +1,6 @@
 //! Files that are broken, or lie: an error or the facts that a loader would see, never a panic, in bounded time
 //! and memory.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a test speaks and fails")]
 #![allow(unsafe_code, reason = "an allocator that counts")]
 
 mod common;

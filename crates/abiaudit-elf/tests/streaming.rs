@@ -1,4 +1,5 @@
 //! A file that streams by gives the same object as one that is in memory as a whole, at little cost.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a test speaks and fails")]
 
 mod common;
 

@@ -1,6 +1,7 @@
 //! Facts against those of `goblin`, a reader that shares no code with this one.
 //!
 //! Where the two differ by design, the comparison says why.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a test speaks and fails")]
 
 mod common;
 
