@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use abiaudit_elf::{Object, ObjectType};
-use abiaudit_loader::search::{self, Library, Outcome, Resolution};
+use abiaudit_loader::search::{self, Library, Resolution};
 use abiaudit_policy::{Libc, declaration_keys};
 use abiaudit_scan::{Member, Subject};
 use abiaudit_wheel::distinfo::Environment;
@@ -12,6 +12,7 @@ use abiaudit_wheel::{PlatformTag, normalize_name};
 use crate::external::{self, External};
 use crate::platform::{self, Claim, Platform};
 use crate::python::{self, Extension};
+use crate::references::{self, OpenReference};
 use crate::settings::Settings;
 use crate::verdict::{self, Verdict};
 
@@ -36,8 +37,12 @@ pub struct Audit<'a> {
     pub externals: Vec<External>,
     /// The distributions that the input requires on this platform, as `name` and `name[extra]`.
     pub requires: BTreeSet<String>,
+    /// Strong references without a version that only the system, or nobody, can serve.
+    pub open_references: Vec<OpenReference>,
     /// The verdict for the platform; `None` without native code for it.
     pub verdict: Option<Verdict>,
+    /// Per object the first root that loads it; itself if none does.
+    first_roots: Vec<usize>,
 }
 
 /// One ELF member.
@@ -79,6 +84,7 @@ impl<'a> Audit<'a> {
         let libc = platform.map_or(Libc::Glibc, |p| p.libc);
         let resolution = resolve(&objects, libc);
         let requires = requires(subject, platform, settings);
+        let first_roots = first_roots(&resolution, objects.len());
         let mut audit = Self {
             subject,
             settings,
@@ -89,9 +95,12 @@ impl<'a> Audit<'a> {
             resolution,
             externals: Vec::new(),
             requires,
+            open_references: Vec::new(),
             verdict: None,
+            first_roots,
         };
         audit.externals = external::externals(&audit);
+        audit.open_references = references::open_references(&audit);
         audit.verdict = verdict::judge(&audit);
         audit
     }
@@ -99,6 +108,12 @@ impl<'a> Audit<'a> {
     /// Objects that count for the verdict, with their index.
     pub fn counted(&self) -> impl Iterator<Item = (usize, &AuditObject<'a>)> {
         self.objects.iter().enumerate().filter(|(_, o)| o.counts)
+    }
+
+    /// Objects that a loader opens, of whatever architecture, with their index.
+    pub fn loadable(&self) -> impl Iterator<Item = (usize, &AuditObject<'a>)> {
+        let opened = |entry: &AuditObject<'_>| !matches!(entry.role, Role::NotLinked | Role::Debug);
+        self.objects.iter().enumerate().filter(move |(_, entry)| opened(entry))
     }
 
     /// Name of an object's member.
@@ -109,11 +124,13 @@ impl<'a> Audit<'a> {
     /// The objects that are loaded together with this one, itself included: the load order of the first root that
     /// brings it in.
     pub fn scope_of(&self, object: usize) -> Vec<usize> {
-        let brings = |root: &&usize| self.resolution.closure(**root).any(|o| o == object);
-        match self.resolution.roots.iter().find(brings) {
-            Some(&root) => self.resolution.closure(root).collect(),
-            None => vec![object],
-        }
+        let scope: Vec<usize> = self.resolution.closure(self.root_of(object)).collect();
+        if scope.is_empty() { vec![object] } else { scope }
+    }
+
+    /// The first root that brings an object in; itself if none does.
+    pub fn root_of(&self, object: usize) -> usize {
+        self.first_roots.get(object).copied().unwrap_or(object)
     }
 
     /// The normalised name of the distribution, empty if unknown.
@@ -167,15 +184,27 @@ fn resolve(objects: &[AuditObject<'_>], libc: Libc) -> Resolution {
     search::resolve(&libraries, libc)
 }
 
+fn first_roots(resolution: &Resolution, objects: usize) -> Vec<usize> {
+    let mut first: Vec<usize> = (0..objects).collect();
+    // The earlier root overwrites the later one.
+    for &root in resolution.roots.iter().rev() {
+        for member in resolution.closure(root) {
+            if let Some(slot) = first.get_mut(member) {
+                *slot = root;
+            }
+        }
+    }
+    first
+}
+
 /// The requirements whose markers hold on the platform, for the Python that the tags name.
 fn requires(subject: &Subject, platform: Option<Platform>, settings: &Settings) -> BTreeSet<String> {
     let mut keys: BTreeSet<String> = settings.assume_installed.iter().cloned().collect();
     let Some(metadata) = subject.dist_info.as_ref().and_then(|d| d.metadata.as_ref()) else { return keys };
     let machine = platform.map_or("x86_64", |p| p.arch.tag());
-    let environment = Environment::linux(&python::version_of(subject), machine).ok();
+    let environment = Environment::linux(&python::version_of(subject), machine);
     for requirement in &metadata.requires_dist {
-        let applies = environment.as_ref().is_none_or(|environment| requirement.applies(environment));
-        if let (true, Some(name)) = (applies, &requirement.name) {
+        if let (true, Some(name)) = (requirement.applies(&environment), &requirement.name) {
             let parsed = requirement.parsed.as_ref();
             let extras: Vec<String> =
                 parsed.iter().flat_map(|p| p.extras.iter().map(ToString::to_string)).collect();

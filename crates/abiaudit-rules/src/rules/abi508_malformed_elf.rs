@@ -1,0 +1,90 @@
+//! An ELF file is damaged.
+//!
+//! ## What it does
+//! Names members that begin like ELF and cannot be read, with the reason (error), and members in which something
+//! contradicts the format while the facts of the loader still stand: an error if segments or the section table
+//! cannot be as the file says, since the file was cut or edited badly, else a warning.
+//!
+//! ## Why is this bad?
+//! The loader refuses the file (`file too short`, `invalid ELF header`), or maps something else than was meant and
+//! crashes. Tools that read sections (`strip`, `patchelf`, `auditwheel`) fail on it or damage it further.
+//!
+//! ## Example
+//! A library of which a build step copied only the beginning.
+//!
+//! ## How to mend it
+//! Build or copy the file again; compare its size with the original.
+//!
+//! ## References
+//! gABI chapters 4 and 5; glibc elf/dl-load.c (`open_verify`).
+
+use abiaudit_elf::Problem;
+use abiaudit_scan::Content;
+
+use crate::audit::Audit;
+use crate::finding::{Evidence, Severity, Sink};
+
+super::rule!("ABI508", "malformed-elf", Error, "abi508_malformed_elf.rs");
+
+fn check(audit: &Audit<'_>, sink: &mut Sink) {
+    for member in &audit.subject.members {
+        match &member.content {
+            Content::BrokenElf(error) => {
+                sink.member(&member.name, format!("not readable as ELF: {error}"))
+                    .help("build or copy the file again");
+            }
+            Content::Object(object) if !object.problems.is_empty() => {
+                let severity = object.problems.iter().map(severity).max().unwrap_or(Severity::Warning);
+                let notes: Vec<String> = object.problems.iter().map(ToString::to_string).collect();
+                let first = notes.first().cloned().unwrap_or_default();
+                let message = match notes.len() - 1 {
+                    0 => first,
+                    more => format!("{first}, and {more} more"),
+                };
+                sink.member(&member.name, message)
+                    .severity(severity)
+                    .evidence(notes.into_iter().map(Evidence::note));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// No linker makes segments that overlap or end behind the file, or a section table that cannot be read.
+fn severity(problem: &Problem) -> Severity {
+    match problem.what {
+        "PT_LOAD" | "section headers" => Severity::Error,
+        _ => Severity::Warning,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::finding::Severity;
+    use crate::testing::findings;
+
+    fn wheel(content: &[u8]) -> TestWheel {
+        TestWheel::new("p", "1", "cp312-cp312-manylinux_2_17_x86_64").file("p/m.so", content)
+    }
+
+    #[test]
+    fn a_cut_file_is_an_error_that_names_it() {
+        let built = ElfWriter::new(Arch::X86_64).define("PyInit_m").build();
+        let sections = built.part("section headers").start;
+        for length in [4, 10, 40, 100, sections + 10] {
+            let found = findings("ABI508", &wheel(&built.bytes()[..length]));
+            assert_eq!(found.len(), 1, "{length}");
+            assert_eq!(found[0].severity, Severity::Error, "{length}");
+            assert_eq!(found[0].member.as_deref(), Some("p/m.so"));
+        }
+    }
+
+    #[test]
+    fn whole_files_and_files_without_sections_are_fine() {
+        let elf = ElfWriter::new(Arch::X86_64).define("PyInit_m");
+        assert!(findings("ABI508", &wheel(elf.build().bytes())).is_empty());
+        assert!(findings("ABI508", &wheel(elf.sections(false).build().bytes())).is_empty());
+    }
+}
