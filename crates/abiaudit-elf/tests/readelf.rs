@@ -183,12 +183,19 @@ fn parse_symbols(text: &str) -> Vec<String> {
 }
 
 fn parse_symbol(line: &str) -> String {
+    const UNKNOWN: &str = "<OS specific>: 10";
     // What st_other says beyond the visibility stands in brackets before the section.
     let line = match (line.find('['), line.find(']')) {
         (Some(open), Some(close)) if line[..open].split_whitespace().count() == 6 => {
             format!("{}{}", &line[..open], &line[close + 1..])
         }
         _ => line.to_owned(),
+    };
+    // readelf knows GNU's type and binding only where EI_OSABI says GNU, which editors reset; glibc does not look at it.
+    let line = match line.find(UNKNOWN).map(|at| line[..at].split_whitespace().count()) {
+        Some(3) => line.replacen(UNKNOWN, "IFUNC", 1),
+        Some(4) => line.replacen(UNKNOWN, "UNIQUE", 1),
+        _ => line,
     };
     let mut words = line.split_whitespace().skip(1);
     let value = u64::from_str_radix(words.next().unwrap(), 16).unwrap();

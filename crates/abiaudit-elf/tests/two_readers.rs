@@ -45,6 +45,9 @@ fn compare(sample: &Sample) -> bool {
     };
     let ours = Object::from_bytes(bytes, &Wants::default())
         .unwrap_or_else(|error| panic!("{name}: goblin reads it, but: {error}"));
+    for problem in &ours.problems {
+        println!("{name}: {problem}");
+    }
     compare_header(name, &ours, &theirs);
     compare_segments(name, &ours, &theirs);
     if ours.debug_only {
