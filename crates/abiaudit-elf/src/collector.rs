@@ -35,6 +35,8 @@ const BEFORE_SECTIONS: u64 = 64 << 10;
 const MOST_LOADS: usize = 32;
 /// Segments that are wanted whole are small; a larger one is left to a second pass.
 const SMALL_SEGMENT: u64 = 4 << 20;
+/// What the first pass keeps at most. Ranges are clipped to the file, but a file of zeros is cheap to send.
+const MOST_KEPT: u64 = 96 << 20;
 /// What a part allocates before its bytes come. The size of the file is only a claim.
 const FIRST_ALLOCATION: u64 = 16 << 20;
 
@@ -181,6 +183,20 @@ impl Collector {
         // A stage that is already behind would wait for ever or be reached at once; both are fine.
         self.stage = plan.next;
         self.keep(plan.ranges);
+        self.limit(MOST_KEPT);
+    }
+
+    /// Gives up the last parts beyond `most` bytes; the parser asks for them if they matter.
+    fn limit(&mut self, most: u64) {
+        let mut left =
+            self.filled.iter().fold(most, |left, part| left.saturating_sub(part.bytes.len() as u64));
+        self.open.retain_mut(|part| {
+            let start = part.range.start;
+            part.range.end =
+                part.range.end.min(start.saturating_add(left)).max(self.position.min(part.range.end));
+            left = left.saturating_sub(part.range.end.saturating_sub(start));
+            part.range.start < part.range.end
+        });
     }
 }
 
@@ -344,4 +360,43 @@ fn plan_tables<E: Elf>(image: &Image<'_>, segments: &Segments, endian: Endiannes
         offset..end
     };
     Ok(Plan { ranges: located.iter().map(range).collect(), next: Stage::Settled })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header with 32 writable loads of 1 GiB each, then zeros for ever.
+    #[test]
+    fn a_bomb_costs_no_more_than_the_limit() {
+        const SIZE: u64 = 64 << 30;
+        let mut header = vec![0; 64 + 33 * 56];
+        header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        header[32] = 64;
+        header[54] = 56;
+        header[56] = 33;
+        for i in 0..33u64 {
+            let at = 64 + i as usize * 56;
+            header[at] = if i == 0 { 2 } else { 1 };
+            header[at + 4] = 6;
+            let offset = if i == 0 { SIZE - 4096 } else { i << 30 };
+            header[at + 8..at + 16].copy_from_slice(&offset.to_le_bytes());
+            header[at + 32..at + 40].copy_from_slice(&(1u64 << 30).to_le_bytes());
+        }
+        let mut collector = Collector::new(SIZE);
+        collector.push(&header);
+        let planned: u64 = collector.open.iter().map(|part| part.range.end - part.range.start).sum();
+        assert!(planned > MOST_KEPT / 2 && planned <= MOST_KEPT, "{planned}");
+    }
+
+    #[test]
+    fn ranges_join_and_are_kept_in_order() {
+        let mut collector = Collector::for_ranges(100, &[50..60, 10..20, 15..30, 90..200, 30..31]);
+        collector.push(&(0..100).collect::<Vec<u8>>());
+        let image = collector.finish();
+        assert_eq!(image.kept(), 21 + 10 + 10);
+        assert_eq!(image.get(10..31).map(<[u8]>::len), Some(21));
+        assert_eq!(image.get(90..100), Some(&(90..100).collect::<Vec<u8>>()[..]));
+        assert_eq!(image.get(60..61), None);
+    }
 }
