@@ -56,7 +56,7 @@ impl<'a> Intake<'a> {
             State::Elf(collector) => collector.push(chunk),
             State::Other(_) => {}
             State::Sniffing if self.head.is_empty() && chunk.len() >= FileKind::SNIFF_LEN => {
-                self.settle(chunk)
+                self.settle(chunk);
             }
             State::Sniffing => {
                 self.head.extend_from_slice(chunk);

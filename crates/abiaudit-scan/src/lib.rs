@@ -26,6 +26,8 @@ pub use subject::{Member, Subject, SubjectKind};
 pub struct Options<'a> {
     /// Bounds on what an archive may make the reader do.
     pub limits: Limits,
+    /// Hash the wheel as a whole too: [`Subject::sha256`]. Members are always hashed, since RECORD is checked.
+    pub digest: bool,
     /// Called with the number of bytes (uncompressed) just read, from any thread.
     pub progress: Option<&'a (dyn Fn(u64) + Sync)>,
 }

@@ -28,7 +28,7 @@ pub struct Subject {
     pub kind: SubjectKind,
     /// Size of the wheel or file in bytes; of a directory the sum of its files.
     pub size: u64,
-    /// SHA-256 of the wheel or file itself; a directory has none.
+    /// SHA-256 of the wheel or file itself, if it was asked for; a directory has none.
     pub sha256: Option<[u8; 32]>,
     /// The wheel's file name, taken apart.
     pub file_name: Option<WheelName>,

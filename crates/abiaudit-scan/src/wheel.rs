@@ -19,13 +19,13 @@ pub(crate) fn scan(path: &Path, options: &Options<'_>) -> Result<Subject, ScanEr
     let archive = Archive::open(path, &options.limits)
         .map_err(|source| ScanError::Archive { path: path.to_owned(), source })?;
     let (sha256, members) =
-        rayon::join(|| Sha256::digest(archive.as_bytes()).into(), || read_members(&archive, options));
+        rayon::join(|| options.digest.then(|| digest(&archive)), || read_members(&archive, options));
     let dist_info = DistInfo::read(&archive, Some(&file_name), &mut Scratch::new());
     Ok(Subject {
         path: path.to_string_lossy().into_owned(),
         kind: SubjectKind::Wheel,
         size: archive.as_bytes().len() as u64,
-        sha256: Some(sha256),
+        sha256,
         file_name: Some(file_name),
         dist_info: Some(dist_info),
         archive_problems: archive.problems().to_vec(),
@@ -105,4 +105,8 @@ fn read_content(
         outcome.map(|_| collector.finish()).map_err(|error: MemberError| error.to_string())
     });
     (content, sha256)
+}
+
+fn digest(archive: &Archive) -> [u8; 32] {
+    Sha256::digest(archive.as_bytes()).into()
 }

@@ -96,8 +96,9 @@ fn read_table(path: &Path) -> anyhow::Result<Option<toml::Table>> {
 }
 
 fn parse(table: toml::Table, path: &Path) -> anyhow::Result<Config> {
-    let config: Config =
-        table.try_into().map_err(|e: toml::de::Error| anyhow!("{}: {}", path.display(), explain(e.message())))?;
+    let config: Config = table
+        .try_into()
+        .map_err(|e: toml::de::Error| anyhow!("{}: {}", path.display(), explain(e.message())))?;
     for entry in &config.ignores {
         if entry.reason.trim().is_empty() {
             bail!("{}: the ignore of {} gives no reason", path.display(), entry.rule);
@@ -112,7 +113,8 @@ fn parse(table: toml::Table, path: &Path) -> anyhow::Result<Config> {
 /// serde lists all keys that it expected; the nearest one is what the user meant.
 fn explain(message: &str) -> String {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let Some((found, expected)) = quoted.split_first().filter(|_| message.starts_with("unknown field")) else {
+    let Some((found, expected)) = quoted.split_first().filter(|_| message.starts_with("unknown field"))
+    else {
         return message.to_owned();
     };
     let nearest = expected.iter().min_by_key(|key| abiaudit_rules::distance(found, key));
@@ -137,7 +139,8 @@ impl Config {
         settings.policies = settings.policies.with_overlay(&self.policy).context("in the custom policy")?;
         settings.providers = settings.providers.with(&self.providers);
         settings.target.clone_from(&self.target);
-        settings.assume_installed = self.assume_installed.iter().map(|n| abiaudit_policy::normalize_name(n)).collect();
+        settings.assume_installed =
+            self.assume_installed.iter().map(|n| abiaudit_policy::normalize_name(n)).collect();
         settings.size_budget = self.size_budget.as_deref().map(parse_size).transpose()?;
         settings.select.clone_from(&self.select);
         settings.ignore.clone_from(&self.ignore);
@@ -205,12 +208,15 @@ pub fn parse_size(text: &str) -> anyhow::Result<u64> {
     ];
     let parsed = UNITS.iter().find_map(|(unit, factor)| {
         let number: f64 = text.trim().strip_suffix(unit)?.trim().parse().ok()?;
-        #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "checked: finite and not negative")]
+        #[allow(
+            clippy::cast_precision_loss,
+            clippy::cast_sign_loss,
+            reason = "checked: finite and not negative"
+        )]
         (number.is_finite() && number >= 0.0).then_some((number * *factor as f64) as u64)
     });
     parsed.ok_or_else(|| anyhow!("{text:?} is not a size; expected something like 100MB"))
 }
-
 
 #[cfg(test)]
 mod tests {
@@ -224,7 +230,8 @@ mod tests {
     fn an_unknown_key_names_the_nearest() {
         let error = config("fail_on = 'error'").expect_err("must fail").to_string();
         assert_eq!(error, "abiaudit.toml: unknown key \"fail_on\"; the nearest is \"fail-on\"");
-        let error = config("[[ignores]]\nrule='ABI1'\nreson='x'\nreason='y'").expect_err("must fail").to_string();
+        let error =
+            config("[[ignores]]\nrule='ABI1'\nreson='x'\nreason='y'").expect_err("must fail").to_string();
         assert!(error.contains("the nearest is \"reason\""), "{error}");
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use abiaudit_report::model;
 use abiaudit_rules::{
-    Audit, AuditObject, Blockers, ClaimVerdict, Evidence, External, Finding, LibraryBlocker, LibraryReason, Origin,
-    Role, Severity, Step, SymbolBlocker, Verdict, demangle, since,
+    Audit, AuditObject, Blockers, ClaimVerdict, Evidence, External, Finding, LibraryBlocker, LibraryReason,
+    Origin, Role, Severity, Step, SymbolBlocker, Verdict, demangle, since,
 };
 use abiaudit_scan::{ScanError, SubjectKind};
 
@@ -76,7 +76,8 @@ fn verdict(audit: &Audit<'_>, verdict: &Verdict) -> model::Verdict {
 /// Why the claim does not hold, a line for each kind of reason.
 fn reasons(audit: &Audit<'_>, claim: &ClaimVerdict) -> Vec<String> {
     let mut reasons = Vec::new();
-    let nodes: std::collections::BTreeSet<&str> = claim.blockers.symbols.iter().map(|s| s.node.as_str()).collect();
+    let nodes: std::collections::BTreeSet<&str> =
+        claim.blockers.symbols.iter().map(|s| s.node.as_str()).collect();
     if !nodes.is_empty() {
         reasons.push(format!("symbols: {}", nodes.into_iter().collect::<Vec<_>>().join(", ")));
     }
@@ -141,7 +142,8 @@ fn role(role: &Role) -> &'static str {
 
 /// Keeps the newest numbered node of each family: `GLIBC` -> `2.17`.
 fn keep_newest(newest: &mut BTreeMap<String, String>, node: &str) {
-    let Some((family, version)) = node.rsplit_once('_').filter(|(_, v)| v.starts_with(|c: char| c.is_ascii_digit()))
+    let Some((family, version)) =
+        node.rsplit_once('_').filter(|(_, v)| v.starts_with(|c: char| c.is_ascii_digit()))
     else {
         return;
     };
@@ -216,7 +218,9 @@ fn ladder_symbol(audit: &Audit<'_>, blocker: &SymbolBlocker) -> model::LadderSym
 fn library_reason(blocker: &LibraryBlocker) -> Option<String> {
     match &blocker.reason {
         LibraryReason::NotPromised => None,
-        LibraryReason::MustBundle(reason) => Some(format!("{} must come with the wheel: {reason}", blocker.soname)),
+        LibraryReason::MustBundle(reason) => {
+            Some(format!("{} must come with the wheel: {reason}", blocker.soname))
+        }
         LibraryReason::Denied(reason) => Some(format!("{} is not wanted: {reason}", blocker.soname)),
         LibraryReason::Unreachable { .. } => {
             Some(format!("{} is in the input, but no search path leads there", blocker.soname))
@@ -228,9 +232,10 @@ fn other(audit: &Audit<'_>, blockers: &Blockers) -> Vec<String> {
     let isa = blockers.isa.iter().map(|(object, level)| {
         format!("{} needs a processor of level {level:?}", audit.member_name(*object))
     });
-    let python = blockers.python.iter().map(|(object, symbols)| {
-        format!("{} uses {}", audit.member_name(*object), symbols.join(", "))
-    });
+    let python = blockers
+        .python
+        .iter()
+        .map(|(object, symbols)| format!("{} uses {}", audit.member_name(*object), symbols.join(", ")));
     isa.chain(python).collect()
 }
 
@@ -261,7 +266,8 @@ pub fn severity(severity: Severity) -> model::Severity {
 }
 
 fn evidence(evidence: &Evidence) -> model::Evidence {
-    let demangled = evidence.symbol.as_ref().map(|s| demangle(s)).filter(|d| Some(d) != evidence.symbol.as_ref());
+    let demangled =
+        evidence.symbol.as_ref().map(|s| demangle(s)).filter(|d| Some(d) != evidence.symbol.as_ref());
     model::Evidence {
         symbol: evidence.symbol.clone(),
         demangled,

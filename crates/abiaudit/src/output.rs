@@ -26,10 +26,7 @@ pub fn width() -> Option<usize> {
 }
 
 /// Writes a file as a whole or not at all: into a temporary file beside it, which is then renamed.
-pub fn write_file(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> anyhow::Result<()> {
+pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let context = || format!("cannot write {}", path.display());
     // A device or a pipe (/dev/stdout) cannot be replaced by renaming.
@@ -37,7 +34,8 @@ pub fn write_file(
         let mut file = io::BufWriter::new(std::fs::File::create(path).with_context(context)?);
         return write(&mut file).and_then(|()| file.flush()).with_context(context);
     }
-    let mut file = tempfile::Builder::new().prefix(".abiaudit-").tempfile_in(directory).with_context(context)?;
+    let mut file =
+        tempfile::Builder::new().prefix(".abiaudit-").tempfile_in(directory).with_context(context)?;
     {
         let mut buffer = io::BufWriter::new(file.as_file_mut());
         write(&mut buffer).and_then(|()| buffer.flush()).with_context(context)?;
@@ -60,7 +58,7 @@ fn make_readable(_file: &tempfile::NamedTempFile) {}
 
 /// The reader of our output has gone: not worth a word.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
-    })
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
 }

@@ -1,6 +1,6 @@
 //! Scanning and auditing a list of inputs, which check and show share.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use abiaudit_report::model;
 use abiaudit_rules::{Audit, RULES, Settings, run};
@@ -51,8 +51,9 @@ fn civil_date(days: u64) -> String {
     format!("{year:04}-{month:02}-{:02}", rest + 1)
 }
 
-/// Audits every input, in parallel; the report keeps their order.
-pub fn audit(args: &InputArgs, settings: &Settings) -> anyhow::Result<model::Report> {
+/// Audits every input, in parallel; the report keeps their order. `digest`: the report is to name wheels by their
+/// hash, which costs a further look at every byte.
+pub fn audit(args: &InputArgs, settings: &Settings, digest: bool) -> anyhow::Result<model::Report> {
     config::check(settings)?;
     if let Some(jobs) = args.jobs {
         rayon::ThreadPoolBuilder::new()
@@ -63,14 +64,14 @@ pub fn audit(args: &InputArgs, settings: &Settings) -> anyhow::Result<model::Rep
     let paths = inputs::expand(&args.inputs)?;
     let progress = Progress::new(paths.len(), !args.no_progress);
     let wheels: Vec<Vec<model::Wheel>> =
-        paths.into_par_iter().map(|path| audit_one(&path, settings, &progress)).collect();
+        paths.into_par_iter().map(|path| audit_one(&path, settings, digest, &progress)).collect();
     let tool = model::Tool { name: "abiaudit".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
     Ok(model::Report::new(tool, wheels.into_iter().flatten().collect()))
 }
 
-fn audit_one(path: &PathBuf, settings: &Settings, progress: &Progress) -> Vec<model::Wheel> {
+fn audit_one(path: &Path, settings: &Settings, digest: bool, progress: &Progress) -> Vec<model::Wheel> {
     let read = |bytes| progress.read(bytes);
-    let options = Options { limits: Limits::default(), progress: Some(&read) };
+    let options = Options { limits: Limits::default(), digest, progress: Some(&read) };
     let wheels = match scan(path, &options) {
         Ok(subjects) => subjects
             .iter()

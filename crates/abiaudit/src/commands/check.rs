@@ -19,7 +19,8 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         settings.size_budget = Some(parse_size(budget)?);
     }
     let fail_on = fail_on(args.fail_on, config.fail_on.as_deref())?;
-    let report = audit::audit(&args.input, &settings)?;
+    let digest = matches!(args.format, CliFormat::Json);
+    let report = audit::audit(&args.input, &settings, digest)?;
     let (mut out, color) = output::stdout(args.input.color);
     let options = RenderOptions {
         verbosity: match (args.quiet, args.verbose) {

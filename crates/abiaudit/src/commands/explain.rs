@@ -1,20 +1,222 @@
 //! `abiaudit explain`: rules, version nodes, symbols, libraries.
 
-use std::io::Write;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
 
-use abiaudit_rules::find;
-use anyhow::bail;
+use abiaudit_policy::explain::{Explanation, NodeExplanation, SymbolExplanation, SymbolExport, explain};
+use abiaudit_policy::{PolicySet, Provider, ProviderClass, providers};
+use abiaudit_rules::{Rule, demangle, find};
+use serde_json::{Value, json};
 
-use crate::CLEAN;
 use crate::cli::ExplainArgs;
+use crate::{CLEAN, TROUBLE};
+
+/// What is known of a query.
+enum Answer {
+    Rule(&'static Rule),
+    Table(Box<Explanation>),
+    Library(Library),
+    Nothing,
+}
+
+/// What policies and providers say of a soname.
+struct Library {
+    soname: String,
+    /// Tags of the oldest policy that allows it, by architecture; empty if none does.
+    allowed_since: BTreeMap<&'static str, String>,
+    providers: Vec<Provider>,
+}
 
 pub fn run(args: &ExplainArgs) -> anyhow::Result<u8> {
-    let mut out = std::io::stdout().lock();
-    for query in &args.queries {
-        let Some(rule) = find(query) else {
-            bail!("nothing is known of {query:?}; expected a rule (ABI101), a version node (GLIBCXX_3.4.26), a symbol or a library");
-        };
-        writeln!(out, "{} {} ({})\n\n{}", rule.id, rule.name, rule.severity.as_str(), rule.documentation())?;
+    let answers: Vec<(&String, Answer)> = args.queries.iter().map(|q| (q, answer(q))).collect();
+    let mut out = io::stdout().lock();
+    if args.json {
+        let values: Vec<Value> = answers.iter().map(|(query, answer)| to_json(query, answer)).collect();
+        serde_json::to_writer_pretty(&mut out, &values)?;
+        writeln!(out)?;
+    } else {
+        for (index, (query, answer)) in answers.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            write_text(&mut out, query, answer)?;
+        }
     }
-    Ok(CLEAN)
+    let all_known = !answers.iter().any(|(_, a)| matches!(a, Answer::Nothing));
+    Ok(if all_known { CLEAN } else { TROUBLE })
+}
+
+fn answer(query: &str) -> Answer {
+    if let Some(rule) = find(query) {
+        return Answer::Rule(rule);
+    }
+    if let Some(explanation) = explain(query) {
+        return Answer::Table(Box::new(explanation));
+    }
+    library(query).map_or(Answer::Nothing, Answer::Library)
+}
+
+fn library(soname: &str) -> Option<Library> {
+    if !soname.contains(".so") {
+        return None;
+    }
+    let mut allowed_since = BTreeMap::new();
+    for target in PolicySet::builtin().targets() {
+        if target.libraries().any(|l| l == soname) {
+            allowed_since.entry(target.arch().tag()).or_insert_with(|| target.tag());
+        }
+    }
+    let providers: Vec<Provider> = providers().lookup(soname).into_iter().cloned().collect();
+    let known = !allowed_since.is_empty() || !providers.is_empty();
+    known.then(|| Library { soname: soname.to_owned(), allowed_since, providers })
+}
+
+fn write_text(out: &mut dyn Write, query: &str, answer: &Answer) -> io::Result<()> {
+    match answer {
+        Answer::Rule(rule) => {
+            writeln!(
+                out,
+                "{} {} ({})\n\n{}",
+                rule.id,
+                rule.name,
+                rule.severity.as_str(),
+                rule.documentation()
+            )
+        }
+        Answer::Table(explanation) => match explanation.as_ref() {
+            Explanation::Node(node) => write_node(out, node),
+            Explanation::Symbol(symbol) => write_symbol(out, symbol),
+        },
+        Answer::Library(library) => write_library(out, library),
+        Answer::Nothing => writeln!(
+            out,
+            "{query}: nothing is known of it; expected a rule (ABI101, symbol-too-new), a version node \
+             (GLIBCXX_3.4.26), a symbol (memcpy@GLIBC_2.14, a mangled C++ name) or a library (libcudart.so.12)"
+        ),
+    }
+}
+
+fn write_node(out: &mut dyn Write, node: &NodeExplanation) -> io::Result<()> {
+    writeln!(out, "{} is a version node of {}", node.node, list(&node.libraries, "no known library"))?;
+    if let (Some(project), Some(release)) = (node.project, node.release) {
+        let file = node.library_file.as_ref().map(|f| format!(" ({f})")).unwrap_or_default();
+        writeln!(out, "  since       {project} {release}{file}")?;
+    }
+    let mut by_policy: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (arch, tag) in &node.first_policy {
+        let policy =
+            tag.as_deref().and_then(|t| t.strip_suffix(arch)).map_or("no tag", |t| t.trim_end_matches('_'));
+        by_policy.entry(policy).or_default().push(arch);
+    }
+    for (policy, arches) in by_policy {
+        writeln!(out, "  first tag   {policy:<18} {}", arches.join(", "))?;
+    }
+    let distributions: Vec<String> =
+        node.distributions.iter().map(|d| format!("{} {}", d.name, d.release)).collect();
+    if !distributions.is_empty() {
+        writeln!(out, "  found from  {}", distributions.join(", "))?;
+    }
+    // One architecture shows what the node is about; --json has them all.
+    let used = || node.symbols.iter().filter(|(_, s)| s.count > 0);
+    if let Some((arch, symbols)) = used().find(|(arch, _)| **arch == "x86_64").or_else(|| used().next()) {
+        writeln!(out, "  {arch:<11} {} symbols, such as", symbols.count)?;
+        for example in &symbols.examples {
+            writeln!(out, "                {}", demangle(example))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_symbol(out: &mut dyn Write, symbol: &SymbolExplanation) -> io::Result<()> {
+    let readable = demangle(&symbol.symbol);
+    writeln!(out, "{readable}")?;
+    if readable != symbol.symbol {
+        writeln!(out, "  mangled     {}", symbol.symbol)?;
+    }
+    if let Some(version) = &symbol.version
+        && !symbol.exports.iter().any(|e| e.version == Some(version.as_str()))
+    {
+        writeln!(out, "  no library has it at {version}; what exists:")?;
+    }
+    for export in &symbol.exports {
+        writeln!(out, "  {}", export_line(export))?;
+    }
+    Ok(())
+}
+
+fn export_line(export: &SymbolExport) -> String {
+    let version = match (export.version, export.default) {
+        (Some(version), true) => format!("@@{version}"),
+        (Some(version), false) => format!("@{version}"),
+        (None, _) => "no version".to_owned(),
+    };
+    let mut line = format!("{:<16} {version:<20}", export.library);
+    if let Some(since) = export.since {
+        let exact = if export.since_exact { "since" } else { "at the latest since" };
+        line += &format!(" {exact} {} {since}", export.project);
+    }
+    if let Some(until) = export.until {
+        let exact = if export.until_exact { "until" } else { "at the latest until" };
+        line += &format!(", {exact} {until}");
+    }
+    if let Some(moved) = export.moved_to {
+        line += &format!(", then in {moved}");
+    }
+    format!("{line}  [{}]", export.archs.join(", "))
+}
+
+fn write_library(out: &mut dyn Write, library: &Library) -> io::Result<()> {
+    writeln!(out, "{}", library.soname)?;
+    if library.allowed_since.is_empty() {
+        writeln!(out, "  no platform tag promises it: it must be in the wheel, or come with a dependency")?;
+    }
+    let mut by_tag: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (arch, tag) in &library.allowed_since {
+        let policy = tag.strip_suffix(arch).unwrap_or(tag).trim_end_matches('_').to_owned();
+        by_tag.entry(policy).or_default().push(arch);
+    }
+    for (policy, arches) in by_tag {
+        writeln!(out, "  promised from {policy} on ({})", arches.join(", "))?;
+    }
+    for provider in &library.providers {
+        let what = match (&provider.class, &provider.distribution) {
+            (ProviderClass::Wheel, Some(distribution)) => {
+                format!("comes with the distribution {distribution}")
+            }
+            (ProviderClass::Driver, _) => "comes with the device's driver".to_owned(),
+            _ => "comes with the host system".to_owned(),
+        };
+        let place = provider.lib_dir.as_ref().map(|d| format!(" in {d}")).unwrap_or_default();
+        let note = if provider.note.is_empty() { String::new() } else { format!(": {}", provider.note) };
+        writeln!(out, "  {what}{place}{note}")?;
+    }
+    Ok(())
+}
+
+fn list(names: &[&str], otherwise: &str) -> String {
+    if names.is_empty() { otherwise.to_owned() } else { names.join(", ") }
+}
+
+fn to_json(query: &str, answer: &Answer) -> Value {
+    match answer {
+        Answer::Rule(rule) => json!({
+            "query": query, "about": "rule", "id": rule.id, "name": rule.name,
+            "severity": rule.severity.as_str(), "documentation": rule.documentation(),
+        }),
+        Answer::Table(explanation) => {
+            let mut value = serde_json::to_value(explanation).unwrap_or(Value::Null);
+            if let Some(object) = value.as_object_mut() {
+                object.insert("query".to_owned(), query.into());
+            }
+            value
+        }
+        Answer::Library(library) => json!({
+            "query": query, "about": "library", "soname": library.soname,
+            "allowed_since": library.allowed_since,
+            "providers": library.providers.iter().map(|p| json!({
+                "distribution": p.distribution, "lib_dir": p.lib_dir, "note": p.note,
+            })).collect::<Vec<_>>(),
+        }),
+        Answer::Nothing => json!({ "query": query, "about": null }),
+    }
 }

@@ -8,8 +8,8 @@ use abiaudit_rules::RULES;
 use anyhow::Context;
 use clap::CommandFactory;
 
-use crate::cli::Cli;
 use crate::CLEAN;
+use crate::cli::Cli;
 
 pub fn rules() -> anyhow::Result<u8> {
     let mut out = std::io::stdout().lock();

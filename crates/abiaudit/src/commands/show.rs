@@ -10,7 +10,7 @@ use crate::{CLEAN, TROUBLE, output};
 
 pub fn run(args: &ShowArgs) -> anyhow::Result<u8> {
     let (_, settings) = audit::settings(&args.input)?;
-    let report = audit::audit(&args.input, &settings)?;
+    let report = audit::audit(&args.input, &settings, true)?;
     let (mut out, color) = output::stdout(args.input.color);
     let options = RenderOptions {
         all: args.all,
