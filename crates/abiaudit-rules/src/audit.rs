@@ -146,7 +146,7 @@ impl<'a> Audit<'a> {
     }
 }
 
-fn objects<'a>(subject: &'a Subject, platform: Option<Platform>) -> Vec<AuditObject<'a>> {
+fn objects(subject: &Subject, platform: Option<Platform>) -> Vec<AuditObject<'_>> {
     subject
         .objects()
         .map(|(member, object)| {

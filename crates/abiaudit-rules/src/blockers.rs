@@ -1,5 +1,6 @@
 //! What stands between an input and a target.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use abiaudit_elf::{IsaLevel, SymbolVersion};
@@ -9,6 +10,7 @@ use abiaudit_policy::{LibraryVerdict, NodeVerdict, Target};
 use crate::audit::{Audit, Role};
 use crate::external::Origin;
 use crate::python;
+use crate::references::{OpenReference, Outlook};
 use crate::symbol_tables;
 
 /// All reasons why a target is not honoured.
@@ -123,21 +125,24 @@ struct NodeDemand {
     object: usize,
     library: String,
     node: String,
+    /// The symbols that use the node, looked up when it blocks some target.
+    users: OnceCell<Vec<Option<String>>>,
 }
 
 struct UnversionedDemand {
     object: usize,
     library: &'static str,
-    node: String,
+    node: &'static str,
     symbol: String,
 }
 
 impl Demands {
-    pub(crate) fn gather(audit: &Audit<'_>, ladder: &[Target]) -> Self {
+    pub(crate) fn gather<'t>(audit: &Audit<'_>, targets: impl Iterator<Item = &'t Target>) -> Self {
+        let targets: Vec<&Target> = targets.collect();
         Self {
             nodes: node_demands(audit),
             unversioned: unversioned_demands(audit),
-            forbidden: forbidden_candidates(audit, ladder),
+            forbidden: forbidden_candidates(audit, &targets),
             isa: isa(audit),
             python: python_needs(audit),
             unreachable: unreachable(audit),
@@ -166,7 +171,8 @@ impl Demands {
                 NodeVerdict::TooNew { ceiling } => (ceiling.clone(), SymbolReason::TooNew),
                 NodeVerdict::Unknown => (None, SymbolReason::NoSuchNode),
             };
-            blockers.extend(users_of_node(audit, demand).into_iter().map(|symbol| SymbolBlocker {
+            let users = demand.users.get_or_init(|| users_of_node(audit, demand));
+            blockers.extend(users.iter().cloned().map(|symbol| SymbolBlocker {
                 object: demand.object,
                 library: demand.library.clone(),
                 node: demand.node.clone(),
@@ -176,11 +182,11 @@ impl Demands {
             }));
         }
         for demand in &self.unversioned {
-            if let NodeVerdict::TooNew { ceiling } = target.allows_node(&demand.node) {
+            if let NodeVerdict::TooNew { ceiling } = target.allows_node(demand.node) {
                 blockers.push(SymbolBlocker {
                     object: demand.object,
                     library: demand.library.to_owned(),
-                    node: demand.node.clone(),
+                    node: demand.node.to_owned(),
                     symbol: Some(demand.symbol.clone()),
                     ceiling,
                     reason: SymbolReason::Unversioned,
@@ -247,6 +253,7 @@ fn node_demands(audit: &Audit<'_>) -> Vec<NodeDemand> {
                 object: index,
                 library: library.clone(),
                 node: version.name.to_text(),
+                users: OnceCell::new(),
             }));
         }
     }
@@ -274,50 +281,25 @@ fn users_of_node(audit: &Audit<'_>, demand: &NodeDemand) -> Vec<Option<String>> 
 }
 
 fn unversioned_demands(audit: &Audit<'_>) -> Vec<UnversionedDemand> {
-    let Some(platform) = audit.platform else { return Vec::new() };
-    let mut demands = Vec::new();
-    for (index, entry) in audit.counted() {
-        let object = entry.object;
-        let candidates: Vec<_> = object
-            .symbols
-            .undefined()
-            .filter(|s| !s.is_weak() && matches!(object.version_of(s), SymbolVersion::Unversioned))
-            .filter_map(|s| Some((s, symbol_tables::first_node(platform, &object.symbols.name_text(s))?)))
-            .collect();
-        if candidates.is_empty() {
-            continue;
-        }
-        let closure = audit.scope_of(index);
-        let system = symbol_tables::system_libraries(audit, &closure);
-        for (symbol, home) in candidates {
-            let name = object.symbols.name(symbol);
-            let in_wheel = closure.iter().any(|&i| {
-                audit.objects.get(i).is_some_and(|o| !o.object.symbols.definitions(name).is_empty())
-            });
-            if !in_wheel && system.contains(home.library) {
-                let symbol = object.symbols.name_text(symbol);
-                demands.push(UnversionedDemand {
-                    object: index,
-                    library: home.library,
-                    node: home.node,
-                    symbol,
-                });
-            }
-        }
-    }
-    demands
+    let demand = |reference: &OpenReference| {
+        let Outlook::System(exports) = &reference.outlook else { return None };
+        let (library, node) = symbol_tables::oldest(exports)?;
+        let symbol = reference.symbol.clone();
+        Some(UnversionedDemand { object: reference.object, library, node, symbol })
+    };
+    audit.open_references.iter().filter_map(demand).collect()
 }
 
 /// All ELF files are looked at, libraries that others bring in too, and weak references are not: a loader leaves
 /// those at zero.
-fn forbidden_candidates(audit: &Audit<'_>, ladder: &[Target]) -> Vec<ForbiddenSymbol> {
+fn forbidden_candidates(audit: &Audit<'_>, targets: &[&Target]) -> Vec<ForbiddenSymbol> {
     let mut found = Vec::new();
     for (index, entry) in audit.counted() {
         let external =
             audit.resolution.needs_of(index).iter().filter(|n| matches!(n.outcome, Outcome::External));
         for library in external.map(|n| n.name.as_str()) {
             let listed: BTreeSet<&str> =
-                ladder.iter().flat_map(|t| t.forbidden_symbols(library).iter().copied()).collect();
+                targets.iter().flat_map(|t| t.forbidden_symbols(library).iter().copied()).collect();
             if listed.is_empty() {
                 continue;
             }
@@ -338,9 +320,15 @@ fn forbidden_candidates(audit: &Audit<'_>, ladder: &[Target]) -> Vec<ForbiddenSy
 fn isa(audit: &Audit<'_>) -> Vec<(usize, IsaLevel)> {
     let needed = |(index, entry): (usize, &crate::audit::AuditObject<'_>)| {
         let level = entry.object.notes.isa_needed()?;
-        (level > IsaLevel::Baseline).then_some((index, level))
+        let newer = level > IsaLevel::Baseline && !is_hwcaps_copy(&entry.member.name);
+        newer.then_some((index, level))
     };
     audit.counted().filter_map(needed).collect()
+}
+
+/// ld.so opens files below such a directory only on processors of its level (glibc elf/dl-hwcaps.c).
+fn is_hwcaps_copy(member: &str) -> bool {
+    member.split('/').any(|part| part == "glibc-hwcaps")
 }
 
 fn python_needs(audit: &Audit<'_>) -> Vec<(usize, Vec<String>)> {

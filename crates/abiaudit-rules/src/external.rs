@@ -72,6 +72,10 @@ pub(crate) fn externals(audit: &Audit<'_>) -> Vec<External> {
             }
         }
     }
+    // The loader is in every process before all libraries; who NEEDs it needs nothing from outside.
+    if let Some(platform) = audit.platform {
+        needed_by.retain(|soname, _| !platform.libc.is_dynamic_linker(soname));
+    }
     let newest = audit.platform.and_then(|p| audit.settings.policies.ladder(p.libc, p.arch).last());
     let judged = audit.claims.iter().find_map(|c| c.target.as_ref()?.as_ref().ok()).or(newest);
     needed_by

@@ -2,52 +2,70 @@
 
 use std::collections::BTreeSet;
 
-use abiaudit_loader::search::Outcome;
-use abiaudit_policy::symbols::{self, Export};
+use abiaudit_policy::symbols::{self, Export, Release};
 use abiaudit_policy::{Libc, compare_versions};
 
-use crate::audit::Audit;
 use crate::platform::Platform;
-use crate::python;
-
-/// The library and version node at which a system has a symbol first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Home {
-    /// soname.
-    pub library: &'static str,
-    /// The oldest node.
-    pub node: String,
-}
-
-/// Where a reference without a version finds its symbol on a glibc system: any version satisfies it, so the
-/// oldest counts. `None` for what these libraries do not have.
-pub fn first_node(platform: Platform, symbol: &str) -> Option<Home> {
-    if platform.libc != Libc::Glibc || python::is_api(symbol.as_bytes()) {
-        return None;
-    }
-    let exports = if symbol.starts_with("_Z") || symbol.starts_with("__cxa_") || symbol.starts_with("__once")
-    {
-        symbols::libstdcxx(platform.arch)?.exports(symbol)
-    } else {
-        symbols::glibc(platform.arch)?.versions_of(symbol)
-    };
-    let named = exports.iter().filter_map(|e| Some((e, e.version?)));
-    let oldest = named.min_by(|(_, a), (_, b)| compare_nodes(a, b))?;
-    Some(Home { library: oldest.0.library, node: oldest.1.to_owned() })
-}
 
 /// All exports of a symbol by the system libraries that the tables know.
 pub fn exports(platform: Platform, symbol: &str) -> Vec<Export> {
     let arch = platform.arch;
-    match platform.libc {
+    let mut all = match platform.libc {
         Libc::Musl => symbols::musl(arch).map(|t| t.exports(symbol)).unwrap_or_default(),
+        Libc::Glibc => glibc_exports(platform, symbol),
+    };
+    all.extend(symbols::libz().exports(symbol));
+    all
+}
+
+/// All exports of a symbol by glibc and GCC's libraries, whatever C library the platform has.
+pub fn glibc_exports(platform: Platform, symbol: &str) -> Vec<Export> {
+    let arch = platform.arch;
+    let glibc = symbols::glibc(arch).map(|t| t.versions_of(symbol)).unwrap_or_default();
+    let gcc = [symbols::libstdcxx(arch), symbols::libgcc(arch), symbols::libatomic(arch)];
+    glibc.into_iter().chain(gcc.into_iter().flatten().flat_map(|t| t.exports(symbol))).collect()
+}
+
+/// Those of a symbol's exports that are by one of `libraries`, or by the loader, which is in every process. musl is
+/// one library under many names, and always there.
+pub fn in_libraries(platform: Platform, all: &[Export], libraries: &BTreeSet<String>) -> Vec<Export> {
+    let musl = platform.libc == Libc::Musl;
+    let is_there = |e: &&Export| {
+        libraries.contains(e.library)
+            || platform.libc.is_dynamic_linker(e.library)
+            || (musl && e.library != "libz.so.1")
+    };
+    all.iter().filter(is_there).copied().collect()
+}
+
+/// The tables know every export of this library on this platform.
+pub fn covers(platform: Platform, soname: &str) -> bool {
+    let arch = platform.arch;
+    if platform.libc.is_dynamic_linker(soname) || soname == "libz.so.1" {
+        return true;
+    }
+    match platform.libc {
+        Libc::Musl => {
+            symbols::musl(arch).is_some()
+                && (soname.starts_with("libc.") || MUSL_OWN.iter().any(|name| soname.starts_with(name)))
+        }
         Libc::Glibc => {
-            let glibc = symbols::glibc(arch).map(|t| t.versions_of(symbol));
             let gcc = [symbols::libstdcxx(arch), symbols::libgcc(arch), symbols::libatomic(arch)];
-            let gcc = gcc.into_iter().flatten().flat_map(|t| t.exports(symbol));
-            glibc.unwrap_or_default().into_iter().chain(gcc).collect()
+            symbols::glibc(arch).is_some_and(|t| t.has_library(soname))
+                || gcc.into_iter().flatten().any(|t| t.soname() == soname)
         }
     }
+}
+
+/// Names that musl's loader takes for itself (`ldso/dynlink.c`, `reserved`).
+const MUSL_OWN: [&str; 6] = ["libpthread.", "librt.", "libm.", "libdl.", "libutil.", "libxnet."];
+
+/// The export that a reference without a version needs at least: any version satisfies it, so the oldest counts.
+/// `None` if one of them has no version.
+pub fn oldest(exports: &[Export]) -> Option<(&'static str, &'static str)> {
+    let versions: Option<Vec<(&'static str, &'static str)>> =
+        exports.iter().map(|e| Some((e.library, e.version?))).collect();
+    versions?.into_iter().min_by(|(_, a), (_, b)| compare_nodes(a, b))
 }
 
 fn compare_nodes(a: &str, b: &str) -> std::cmp::Ordering {
@@ -55,20 +73,15 @@ fn compare_nodes(a: &str, b: &str) -> std::cmp::Ordering {
     compare_versions(&version(a), &version(b)).unwrap_or_else(|| a.cmp(b))
 }
 
-/// The sonames of all external libraries that the objects of a closure need.
-pub fn system_libraries<'a>(audit: &'a Audit<'_>, closure: &[usize]) -> BTreeSet<&'a str> {
-    closure
-        .iter()
-        .flat_map(|&i| audit.resolution.needs_of(i))
-        .filter(|need| matches!(need.outcome, Outcome::External | Outcome::Libc))
-        .map(|need| need.name.as_str())
-        .collect()
-}
-
 /// The newest glibc release that the tables know, as (major, minor).
 pub fn newest_glibc() -> Option<(u32, u32)> {
     let release = symbols::glibc(abiaudit_policy::Arch::X86_64)?.newest_release();
     Some((release.major.into(), release.minor.into()))
+}
+
+/// A glibc or musl release by the two numbers of a tag.
+pub fn release((major, minor): (u32, u32)) -> Option<Release> {
+    Some(Release::new(major.try_into().ok()?, minor.try_into().ok()?))
 }
 
 /// Since when a node exists, in words: `glibc 2.34`, `GCC 9.1`; `None` if unknown.

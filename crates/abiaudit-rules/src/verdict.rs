@@ -64,7 +64,8 @@ pub(crate) fn judge(audit: &Audit<'_>) -> Option<Verdict> {
     let platform = audit.platform?;
     audit.counted().next()?;
     let ladder = provable(audit, audit.settings.policies.ladder(platform.libc, platform.arch));
-    let demands = Demands::gather(audit, ladder);
+    let claimed = audit.claims.iter().filter_map(|c| c.target.as_ref()?.as_ref().ok());
+    let demands = Demands::gather(audit, ladder.iter().chain(claimed));
     let judged: Vec<(&Target, Blockers)> =
         ladder.iter().map(|target| (target, demands.against(audit, target, false))).collect();
     let linux = format!("linux_{}", platform.arch.tag());
@@ -85,7 +86,8 @@ pub(crate) fn judge(audit: &Audit<'_>) -> Option<Verdict> {
         .find(|target| demands.against(audit, target, true).is_empty())
         .map(Target::tag)
         .or_else(|| newer(audit, &demands, ladder, true));
-    let claims: Vec<ClaimVerdict> = audit.claims.iter().map(|claim| judge_claim(audit, claim)).collect();
+    let claims: Vec<ClaimVerdict> =
+        audit.claims.iter().map(|claim| judge_claim(audit, &demands, claim)).collect();
     let mut steps: Vec<Step> = judged
         .into_iter()
         .take_while(|(target, _)| strict.as_deref() != Some(target.tag().as_str()))
@@ -135,14 +137,13 @@ fn newer(audit: &Audit<'_>, demands: &Demands, ladder: &[Target], providers: boo
 
 /// A claim is judged against the very target that it names, which need not be one of the listed ones; for the
 /// other C library than the verdict's, the same objects are judged again.
-fn judge_claim(audit: &Audit<'_>, claim: &crate::platform::Claim) -> ClaimVerdict {
+fn judge_claim(audit: &Audit<'_>, demands: &Demands, claim: &crate::platform::Claim) -> ClaimVerdict {
     let tag = claim.tag.to_string();
     let arch_fits = audit.platform.is_some_and(|p| claim.tag.arch() == Some(p.arch.tag()));
     match &claim.target {
         None => ClaimVerdict { tag, holds: arch_fits, blockers: Blockers::default() },
         Some(Err(_)) => ClaimVerdict { tag, holds: false, blockers: Blockers::default() },
         Some(Ok(target)) => {
-            let demands = Demands::gather(audit, std::slice::from_ref(target));
             let blockers = demands.against(audit, target, true);
             ClaimVerdict { tag, holds: arch_fits && blockers.is_empty(), blockers }
         }

@@ -4,6 +4,24 @@
 use crate::rule::rule;
 
 pub mod abi101_symbol_too_new;
+pub mod abi102_symbol_not_in_target;
+pub mod abi103_library_not_allowed;
+pub mod abi104_symbol_forbidden;
+pub mod abi105_wrong_architecture;
+pub mod abi106_mixed_architecture;
+pub mod abi107_isa_above_baseline;
+pub mod abi108_relr_unsupported;
+pub mod abi109_needs_no_such_version;
+pub mod abi110_mixed_libc;
+pub mod abi401_unresolved_library;
+pub mod abi402_unresolved_symbol;
+pub mod abi403_absolute_rpath;
+pub mod abi404_relative_rpath;
+pub mod abi405_verneed_without_needed;
+pub mod abi406_needs_preload;
+pub mod abi407_unused_vendored_library;
+pub mod abi408_provider_not_declared;
+pub mod abi409_provider_not_reachable;
 pub mod abi501_executable_stack;
 pub mod abi502_text_relocations;
 pub mod abi503_empty_load_segment;
@@ -13,6 +31,25 @@ pub mod abi506_debug_info;
 pub mod abi507_split_debug_file;
 pub mod abi508_malformed_elf;
 pub mod abi509_writable_code;
+pub mod abi601_claim_too_low;
+pub mod abi602_claim_too_high;
+pub mod abi603_unknown_claim;
+pub mod abi604_platform_tag_mismatch;
+pub mod abi605_purelib_with_elf;
+pub mod abi606_record_mismatch;
+pub mod abi607_wheel_metadata;
+pub mod abi608_duplicate_member;
+pub mod abi609_unsafe_member_name;
+pub mod abi610_archive_structure;
+pub mod abi611_symlink_member;
+pub mod abi612_foreign_binary;
+pub mod abi613_nested_archive;
+pub mod abi614_not_linked;
+pub mod abi615_size_budget;
+pub mod abi616_duplicate_vendored_copy;
+pub mod abi617_abi_tag_mismatch;
+pub mod abi618_python_incompatible;
+pub mod abi619_libpython_linked;
 
 /// Bytes for people, in decimal units: `7.6 MB`.
 pub(crate) fn size(bytes: u64) -> String {

@@ -1,0 +1,267 @@
+//! A system library does not have a symbol, whatever its age.
+//!
+//! ## What it does
+//! Reports what no matching age of the system mends: version nodes that no release of the architecture has for users
+//! (`GLIBC_PRIVATE`, another architecture's, a vendor's own); symbols that a library of the claimed system had and a
+//! newer one has no longer, or keeps in a library that is not loaded with the object; on musl, symbols that musl lacks
+//! or got after the claimed release.
+//! A symbol that the tables do not know at its node is a warning: a vendor may have added it.
+//!
+//! ## Why is this bad?
+//! ``ImportError: version `GLIBC_PRIVATE' not found``, `undefined symbol: scalbln, version GLIBC_2.2.5` on systems newer
+//! than the tag, or `Error relocating x.so: __cxa_thread_atexit_impl: symbol not found` on Alpine. A platform tag is a
+//! promise for all newer systems too.
+//!
+//! ## Example
+//! A vendored copy of glibc's `libresolv-2.5.so`, which uses `GLIBC_PRIVATE` symbols of exactly that glibc.
+//!
+//! ## How to mend it
+//! Do not vendor parts of glibc; link each library that a symbol comes from (`-lm`, `-ldl`); for musl, build against
+//! musl, not against glibc headers with its fortified functions (`__memcpy_chk`).
+//!
+//! ## References
+//! auditwheel #272; microsoft/rego-cpp #226; PEP 600; PEP 656.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use abiaudit_elf::SymbolVersion;
+use abiaudit_loader::search::Outcome;
+use abiaudit_policy::symbols::{self, Export, Release};
+use abiaudit_policy::{Libc, Target};
+
+use crate::audit::Audit;
+use crate::blockers::SymbolReason;
+use crate::demangle::demangle;
+use crate::finding::{Evidence, Severity, Sink};
+use crate::platform::Platform;
+use crate::references::{Outlook, Scope};
+use crate::symbol_tables;
+
+super::rule!("ABI102", "symbol-not-in-target", Error, "abi102_symbol_not_in_target.rs");
+
+fn check(audit: &Audit<'_>, sink: &mut Sink) {
+    no_such_node(audit, sink);
+    let targets = audit.claims.iter().filter_map(|c| c.target.as_ref()?.as_ref().ok());
+    for target in targets {
+        match target.libc() {
+            Libc::Glibc => moved_or_gone(audit, target, sink),
+            Libc::Musl => not_in_musl(audit, target, sink),
+        }
+    }
+}
+
+/// Version nodes that no release has.
+fn no_such_node(audit: &Audit<'_>, sink: &mut Sink) {
+    let claims = audit.verdict.iter().flat_map(|v| &v.claims);
+    let blockers = claims.flat_map(|c| &c.blockers.symbols).filter(|b| b.reason == SymbolReason::NoSuchNode);
+    let mut by_object: BTreeMap<usize, BTreeSet<Evidence>> = BTreeMap::new();
+    for blocker in blockers {
+        let evidence = Evidence {
+            symbol: blocker.symbol.clone(),
+            version: Some(blocker.node.clone()),
+            library: Some(blocker.library.clone()),
+            ..Evidence::default()
+        };
+        by_object.entry(blocker.object).or_default().insert(evidence);
+    }
+    for (object, evidence) in by_object {
+        let nodes: BTreeSet<&str> = evidence.iter().filter_map(|e| e.version.as_deref()).collect();
+        let private = nodes.iter().any(|n| n.ends_with("_PRIVATE"));
+        let nodes = nodes.into_iter().collect::<Vec<_>>().join(", ");
+        let message = format!("needs {nodes}, which no release has for users on this architecture");
+        let help = if private {
+            "private symbols change with every glibc build: do not vendor parts of glibc, and link nothing against them"
+        } else {
+            "link against the library that the target's systems have, or bring along the one that has this version"
+        };
+        sink.member(audit.member_name(object), message).help(help).evidence(evidence);
+    }
+}
+
+/// What can be wrong with `symbol@node` of one library from the claimed release on.
+#[derive(Debug, Clone)]
+enum Fault {
+    /// From a release on the library has it no longer, and these have it then.
+    Moved { at: Release, to: Vec<&'static str> },
+    /// No release is known to have it.
+    Unheard,
+}
+
+fn moved_or_gone(audit: &Audit<'_>, target: &Target, sink: &mut Sink) {
+    let (Some(platform), Some(from)) =
+        (audit.platform, target.glibc_version().and_then(symbol_tables::release))
+    else {
+        return;
+    };
+    let Some(table) = symbols::glibc(platform.arch) else { return };
+    let later: Vec<Release> = symbols::TABLES
+        .first()
+        .into_iter()
+        .flat_map(|(_, pool)| pool.releases())
+        .filter(|r| *r >= from)
+        .collect();
+    let mut known: HashMap<(Vec<u8>, Vec<u8>, Vec<u8>), Option<Fault>> = HashMap::new();
+    for (index, entry) in audit.counted() {
+        let symbols = &entry.object.symbols;
+        let mut found: Vec<(Evidence, Fault)> = Vec::new();
+        for symbol in symbols.undefined().filter(|s| !s.is_weak()) {
+            let SymbolVersion::Needed(need, version) = entry.object.version_of(symbol) else { continue };
+            let key = (
+                symbols.name(symbol).to_vec(),
+                version.name.as_bytes().to_vec(),
+                need.library.as_bytes().to_vec(),
+            );
+            let fault = known.entry(key).or_insert_with(|| {
+                let library = need.library.to_text();
+                let judged = table.has_library(&library) && is_public_glibc(&version.name.to_text());
+                if !judged {
+                    return None;
+                }
+                let all = table.versions_of(&symbols.name_text(symbol));
+                fault(&all, &version.name.to_text(), &library, &later)
+            });
+            let Some(fault) = fault.clone() else { continue };
+            let evidence = Evidence::symbol(symbols.name_text(symbol))
+                .with_version(version.name.to_text())
+                .with_library(need.library.to_text());
+            found.push((evidence, fault));
+        }
+        if !found.is_empty() {
+            report_faults(audit, platform, index, found, sink);
+        }
+    }
+}
+
+fn is_public_glibc(node: &str) -> bool {
+    node.strip_prefix("GLIBC_").is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// The symbol's node says since when it is there, which is the business of ABI101; here only what happens later.
+fn fault(all: &[Export], node: &str, library: &str, later: &[Release]) -> Option<Fault> {
+    let rows: Vec<&Export> = all.iter().filter(|e| e.version == Some(node)).collect();
+    if rows.is_empty() {
+        return Some(Fault::Unheard);
+    }
+    let own = |r: Release| rows.iter().any(|e| e.library == library && e.is_in(r));
+    let born = rows.iter().filter_map(|e| e.since).min();
+    let lacking = later.iter().copied().find(|&r| born.is_none_or(|b| b <= r) && !own(r))?;
+    let to = rows.iter().filter(|e| e.is_in(lacking)).map(|e| e.library).collect();
+    Some(Fault::Moved { at: lacking, to })
+}
+
+fn report_faults(
+    audit: &Audit<'_>,
+    platform: Platform,
+    object: usize,
+    found: Vec<(Evidence, Fault)>,
+    sink: &mut Sink,
+) {
+    let scope = Scope::of(audit, object, platform);
+    // A library that is NEEDED by something in scope, as opposed to one that the interpreter happens to have.
+    let needed: BTreeSet<&str> = scope
+        .members
+        .iter()
+        .flat_map(|&m| audit.resolution.needs_of(m))
+        .filter(|n| n.outcome == Outcome::External)
+        .map(|n| n.name.as_str())
+        .collect();
+    let mut gone = Vec::new();
+    let mut by_luck = Vec::new();
+    let mut unheard = Vec::new();
+    for (evidence, fault) in found {
+        match fault {
+            Fault::Unheard => unheard.push(evidence),
+            // libc is in every process.
+            Fault::Moved { to, .. } if to.iter().any(|l| *l == "libc.so.6" || needed.contains(l)) => {}
+            Fault::Moved { at, to } => {
+                let note = if to.is_empty() {
+                    format!("gone since glibc {at}")
+                } else {
+                    format!("glibc {at} has it in {}", to.join(", "))
+                };
+                let lucky = to.iter().any(|l| scope.outside.contains(*l));
+                if lucky { &mut by_luck } else { &mut gone }.push(evidence.with_note(note));
+            }
+        }
+    }
+    let member = audit.member_name(object);
+    if !gone.is_empty() {
+        let message = format!("{} is not where newer systems have it", listed(&gone));
+        sink.member(member, message)
+            .help("link the library that the symbol comes from on every system of the tag")
+            .evidence(gone);
+    }
+    if !by_luck.is_empty() {
+        let message =
+            format!("{} is found only because the interpreter has loaded its library", listed(&by_luck));
+        sink.member(member, message)
+            .severity(Severity::Warning)
+            .help("link the library that the symbol comes from (-lm, -lpthread, -ldl)")
+            .evidence(by_luck);
+    }
+    if !unheard.is_empty() {
+        let message =
+            format!("{}: no release of glibc is known to have it at that version", listed(&unheard));
+        sink.member(member, message)
+            .severity(Severity::Warning)
+            .help("check which library the build linked: its glibc was changed by somebody")
+            .evidence(unheard);
+    }
+}
+
+fn not_in_musl(audit: &Audit<'_>, target: &Target, sink: &mut Sink) {
+    let Some(platform) = audit.platform.filter(|p| p.libc == Libc::Musl) else { return };
+    let claimed = target.musl_version().and_then(symbol_tables::release);
+    let mut absent: BTreeMap<usize, Vec<Evidence>> = BTreeMap::new();
+    let mut newer: BTreeMap<usize, Vec<Evidence>> = BTreeMap::new();
+    for reference in &audit.open_references {
+        let evidence = Evidence::symbol(reference.symbol.clone());
+        match &reference.outlook {
+            Outlook::Nobody(_) => {
+                let others = symbol_tables::glibc_exports(platform, &reference.symbol);
+                if let Some(export) = others.first() {
+                    let note = format!("{} of glibc systems has it", export.library);
+                    absent.entry(reference.object).or_default().push(evidence.with_note(note));
+                }
+            }
+            Outlook::System(exports) => {
+                let since = exports.iter().filter_map(|e| e.since.filter(|_| e.since_exact)).min();
+                let dated = exports.iter().all(|e| e.since_exact && e.since.is_some());
+                if let (true, Some(since), Some(claimed)) = (dated, since, claimed)
+                    && since > claimed
+                    && exports.iter().all(|e| e.library != "libz.so.1")
+                {
+                    let evidence = evidence.with_note(format!("since musl {since}"));
+                    newer.entry(reference.object).or_default().push(evidence);
+                }
+            }
+            Outlook::Elsewhere(_) => {}
+        }
+    }
+    for (object, evidence) in absent {
+        let message = format!("{} is in no musl and in no library beside it", listed(&evidence));
+        sink.member(audit.member_name(object), message)
+            .help("build against musl; link what else it comes from into the wheel")
+            .evidence(evidence);
+    }
+    for (object, evidence) in newer {
+        let message = format!("{} came to musl later than {} promises", listed(&evidence), target.policy());
+        sink.member(audit.member_name(object), message)
+            .help("build on the oldest musl that the tag promises, or refer to it weakly")
+            .evidence(evidence);
+    }
+}
+
+fn listed(evidence: &[Evidence]) -> String {
+    let first = evidence.first();
+    let symbol = first.and_then(|e| e.symbol.as_deref()).unwrap_or_default();
+    let mut text = demangle(symbol);
+    if let Some(version) = first.and_then(|e| e.version.as_deref()) {
+        text = format!("{text}@{version}");
+    }
+    match evidence.len().saturating_sub(1) {
+        0 => text,
+        1 => format!("{text} (and 1 more)"),
+        n => format!("{text} (and {n} more)"),
+    }
+}

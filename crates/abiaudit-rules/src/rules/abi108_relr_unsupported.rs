@@ -1,0 +1,57 @@
+//! Relocations are packed in a form that loaders of the target do not read.
+//!
+//! ## What it does
+//! Looks for `DT_RELR` under a tag whose oldest systems cannot apply it: glibc before 2.36, where the object lacks the
+//! version `GLIBC_ABI_DT_RELR` that would make such a loader refuse it (with that version ABI101 speaks), and musl
+//! before 1.2.4, which ignores the table without a word.
+//!
+//! ## Why is this bad?
+//! The loader starts code whose pointers were never relocated: a segmentation fault on the first use.
+//!
+//! ## Example
+//! Libraries of Alpine 3.18 and newer, copied into `musllinux_1_2` wheels: they run on musl 1.2.4 (May 2023) and newer,
+//! while the tag promises 1.2.0.
+//!
+//! ## How to mend it
+//! Link with `-Wl,-z,nopack-relative-relocs`, or build on an older distribution.
+//!
+//! ## References
+//! gABI, "Relative Relocation Table"; glibc 2.36 NEWS; musl 1.2.4 release notes; PEP 656.
+
+use abiaudit_policy::Libc;
+
+use crate::audit::Audit;
+use crate::finding::{Evidence, Severity, Sink};
+
+super::rule!("ABI108", "relr-unsupported", Error, "abi108_relr_unsupported.rs");
+
+fn check(audit: &Audit<'_>, sink: &mut Sink) {
+    for target in audit.claims.iter().filter_map(|c| c.target.as_ref()?.as_ref().ok()) {
+        for (_, entry) in audit.counted().filter(|(_, o)| o.object.dynamic.relr) {
+            let member = &entry.member.name;
+            let help = "link with -Wl,-z,nopack-relative-relocs, or build on an older distribution";
+            match target.libc() {
+                Libc::Glibc if target.glibc_version() < Some((2, 36)) && !guarded(entry.object) => {
+                    let message =
+                        format!("has DT_RELR, which glibc before 2.36 ignores; {target} starts earlier");
+                    sink.member(member, message).help(help);
+                }
+                Libc::Musl if target.musl_version() <= Some((1, 2)) => {
+                    let message = format!(
+                        "has DT_RELR, which musl before 1.2.4 ignores; {target} promises 1.2.0 or older"
+                    );
+                    sink.member(member, message)
+                        .severity(Severity::Warning)
+                        .help(help)
+                        .evidence([Evidence::note("runs on Alpine 3.18 (musl 1.2.4) and newer")]);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// An old glibc refuses the object for lack of this version, as it should.
+fn guarded(object: &abiaudit_elf::Object) -> bool {
+    object.versions.needs.iter().flat_map(|n| &n.versions).any(|v| v.name == "GLIBC_ABI_DT_RELR")
+}

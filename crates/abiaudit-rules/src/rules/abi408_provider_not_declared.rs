@@ -1,0 +1,53 @@
+//! Another distribution has a needed library, and the wheel does not require it.
+//!
+//! ## What it does
+//! For a library that is NEEDED, not in the wheel and not promised by the tag, looks for distributions known to carry
+//! it (`policies/providers.toml` and the configuration) and for their names in `Requires-Dist`, markers evaluated.
+//!
+//! ## Why is this bad?
+//! `ImportError: libcudart.so.12: cannot open shared object file` in a fresh environment: it worked for whoever had the
+//! other distribution installed.
+//!
+//! ## Example
+//! An extension of torch needs `libc10.so` and its metadata says `dependencies = []`.
+//!
+//! ## How to mend it
+//! Require the distribution, in the versions whose library has this soname; or copy the library into the wheel.
+//!
+//! ## References
+//! sgl-project/sglang #30562; auditwheel #368.
+
+use crate::audit::Audit;
+use crate::blockers::LibraryReason;
+use crate::external::Origin;
+use crate::finding::{Evidence, Sink};
+
+super::rule!("ABI408", "provider-not-declared", Error, "abi408_provider_not_declared.rs");
+
+fn check(audit: &Audit<'_>, sink: &mut Sink) {
+    let Some(verdict) = &audit.verdict else { return };
+    for claim in &verdict.claims {
+        let blocked = claim.blockers.libraries.iter().filter(|b| b.reason == LibraryReason::NotPromised);
+        for blocker in blocked {
+            let soname = &blocker.soname;
+            let external = audit.externals.iter().find(|e| e.soname == *soname);
+            let Some(Origin::Undeclared(providers)) = external.map(|e| &e.origin) else { continue };
+            let mut names: Vec<&str> = providers.iter().filter_map(|p| p.distribution.as_deref()).collect();
+            names.dedup();
+            let user = |&object: &usize| {
+                Evidence::member(audit.member_name(object)).with_library(soname).with_note("needs it")
+            };
+            let message = if names == [audit.distribution().as_str()] {
+                format!("{soname} should be in this very distribution, and is not")
+            } else {
+                format!("{soname} comes with {}, which Requires-Dist does not declare", names.join(" or "))
+            };
+            sink.whole(message)
+                .help(format!(
+                    "add Requires-Dist: {}, or copy the library into the wheel",
+                    names.first().unwrap_or(&"")
+                ))
+                .evidence(blocker.needed_by.iter().map(user));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A declared distribution has a needed library, but no search path leads to it.
+//!
+//! ## What it does
+//! For each library that a required distribution brings into a known directory, looks whether a search path that counts
+//! for the object that needs it (its own, and the inherited `DT_RPATH`s) leads there once both are installed.
+//!
+//! ## Why is this bad?
+//! Only whoever imports the other package first, or a preload by hand (`ctypes.CDLL(..., RTLD_GLOBAL)`), makes it work:
+//! otherwise `ImportError: libcudart.so.12: cannot open shared object file`. Many packages do that on purpose, so this is
+//! information.
+//!
+//! ## Example
+//! An extension of torch needs `libc10.so` and relies on `import torch` before.
+//!
+//! ## How to mend it
+//! Add the way to the search path (`$ORIGIN/../torch/lib`), or import the provider in the package's `__init__.py`.
+//!
+//! ## References
+//! ld.so(8); PyTorch's `_preload_cuda_deps`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use abiaudit_loader::search::{Need, Outcome};
+use abiaudit_policy::{Provider, Scheme};
+
+use crate::audit::Audit;
+use crate::external::Origin;
+use crate::finding::{Evidence, Sink};
+
+super::rule!("ABI409", "provider-not-reachable", Info, "abi409_provider_not_reachable.rs");
+
+fn check(audit: &Audit<'_>, sink: &mut Sink) {
+    let providers: BTreeMap<&str, &Provider> = audit
+        .externals
+        .iter()
+        .filter_map(|external| match &external.origin {
+            Origin::Provider { provider, .. } => Some((external.soname.as_str(), provider)),
+            _ => None,
+        })
+        .collect();
+    // By distribution and directory: sonames and objects.
+    let mut unreached: BTreeMap<(&str, &str), (BTreeSet<&str>, BTreeSet<usize>)> = BTreeMap::new();
+    for need in &audit.resolution.needs {
+        let counts = audit.objects.get(need.from).is_some_and(|o| o.counts);
+        let (true, Outcome::External, Some(provider)) =
+            (counts, &need.outcome, providers.get(need.name.as_str()))
+        else {
+            continue;
+        };
+        // Some sonames are the same over several distributions, one for each CUDA; any of them will do.
+        let directories: Vec<String> =
+            audit.settings.providers.lookup(&need.name).into_iter().filter_map(directory).collect();
+        if let (Some(distribution), Some(place)) = (&provider.distribution, &provider.lib_dir)
+            && !directories.iter().any(|directory| reaches(audit, need, directory))
+        {
+            let (sonames, objects) = unreached.entry((distribution, place)).or_default();
+            sonames.insert(&need.name);
+            objects.insert(need.from);
+        }
+    }
+    for ((distribution, place), (sonames, objects)) in unreached {
+        let sonames: Vec<&str> = sonames.into_iter().collect();
+        let message = format!(
+            "no search path leads to {place}, where {distribution} has {}: it must be loaded first",
+            sonames.join(", ")
+        );
+        sink.whole(message)
+            .help("add the way to the search path ($ORIGIN/...), or import the provider first")
+            .evidence(objects.iter().map(|&o| Evidence::member(audit.member_name(o)).with_note("needs it")));
+    }
+}
+
+/// Where the provider's libraries are once installed.
+fn directory(provider: &Provider) -> Option<String> {
+    let place = provider.lib_dir.as_deref()?.trim_matches('/');
+    let base = match provider.scheme {
+        Scheme::Platlib => abiaudit_scan::SITE_PACKAGES,
+        Scheme::Data => abiaudit_scan::SITE_PACKAGES.rsplitn(4, '/').last()?,
+    };
+    Some(format!("{base}/{place}"))
+}
+
+fn reaches(audit: &Audit<'_>, need: &Need, directory: &str) -> bool {
+    use abiaudit_loader::search::PathTag;
+    let leads = |object: usize, inherited: bool| {
+        audit.resolution.search_paths(object).iter().any(|entry| {
+            let counts = !inherited || entry.tag == PathTag::Rpath;
+            counts && entry.effective && entry.candidates.iter().any(|c| c == directory)
+        })
+    };
+    leads(need.from, false) || need.chain.iter().any(|&o| o != need.from && leads(o, true))
+}
