@@ -2,7 +2,7 @@
 //!
 //! ## What it does
 //! Adds up the `.debug_*` sections of all objects. A warning if they are at least 20 MB and a quarter of the
-//! unpacked wheel.
+//! unpacked wheel; silent below 1 MB if that is less than a hundredth.
 //!
 //! ## Why is this bad?
 //! Nothing fails, but every user downloads and stores it, and hardly anyone uses it.
@@ -27,6 +27,8 @@ super::rule!("ABI506", "debug-info", Info, "abi506_debug_info.rs");
 
 /// Bytes from which on a warning is worth while.
 const MUCH: u64 = 20_000_000;
+/// Bytes that are worth a note even in a large wheel. Rust leaves a `.debug_gdb_scripts` of a few bytes.
+const SOME: u64 = 1_000_000;
 
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
     let mut with: Vec<(&str, u64)> = audit
@@ -37,8 +39,10 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     with.sort_by_key(|&(name, debug)| (Reverse(debug), name));
     let sum = with.iter().fold(0u64, |sum, (_, debug)| sum.saturating_add(*debug));
     let all = audit.subject.members.iter().fold(0u64, |sum, member| sum.saturating_add(member.size));
+    if sum < SOME && sum <= all / 100 {
+        return;
+    }
     let message = match with.as_slice() {
-        [] => return,
         [_] => format!("{} of {} unpacked are debug information, in 1 file", size(sum), size(all)),
         files => {
             format!("{} of {} unpacked are debug information, in {} files", size(sum), size(all), files.len())
@@ -82,7 +86,9 @@ mod tests {
     }
 
     #[test]
-    fn stripped_files_are_silent() {
+    fn stripped_files_and_a_few_bytes_are_silent() {
         assert!(findings("ABI506", &wheel().elf("p/m.so", &ElfWriter::new(Arch::X86_64))).is_empty());
+        let wheel = wheel().elf("p/m.so", &with_debug(34)).file("p/data", vec![0; 10_000]);
+        assert!(findings("ABI506", &wheel).is_empty());
     }
 }

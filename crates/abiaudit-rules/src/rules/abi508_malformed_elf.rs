@@ -3,7 +3,8 @@
 //! ## What it does
 //! Names members that begin like ELF and cannot be read, with the reason (error), and members in which something
 //! contradicts the format while the facts of the loader still stand: an error if segments or the section table
-//! cannot be as the file says, since the file was cut or edited badly, else a warning.
+//! cannot be as the file says, since the file was cut or edited badly, else a warning. Notes that cannot be read
+//! are only noted: `patchelf` before 0.10 moved them and left their segment behind.
 //!
 //! ## Why is this bad?
 //! The loader refuses the file (`file too short`, `invalid ELF header`), or maps something else than was meant and
@@ -23,31 +24,46 @@ use abiaudit_scan::Content;
 
 use crate::audit::Audit;
 use crate::finding::{Evidence, Severity, Sink};
+use crate::rules::count;
 
 super::rule!("ABI508", "malformed-elf", Error, "abi508_malformed_elf.rs");
 
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
+    let mut without_notes: Vec<&str> = Vec::new();
     for member in &audit.subject.members {
         match &member.content {
             Content::BrokenElf(error) => {
                 sink.member(&member.name, format!("not readable as ELF: {error}"))
                     .help("build or copy the file again");
             }
-            Content::Object(object) if !object.problems.is_empty() => {
-                let severity = object.problems.iter().map(severity).max().unwrap_or(Severity::Warning);
-                let notes: Vec<String> = object.problems.iter().map(ToString::to_string).collect();
-                let first = notes.first().cloned().unwrap_or_default();
-                let message = match notes.len() - 1 {
-                    0 => first,
-                    more => format!("{first}, and {more} more"),
-                };
-                sink.member(&member.name, message)
-                    .severity(severity)
-                    .evidence(notes.into_iter().map(Evidence::note));
+            Content::Object(object) => {
+                let (notes, others): (Vec<&Problem>, Vec<&Problem>) =
+                    object.problems.iter().partition(|problem| problem.what == "PT_NOTE");
+                without_notes.extend((!notes.is_empty()).then_some(member.name.as_str()));
+                report(&member.name, &others, sink);
             }
             _ => {}
         }
     }
+    if !without_notes.is_empty() {
+        let files = count(without_notes.len(), "file");
+        let message =
+            format!("the notes of {files} cannot be read: build-id and processor level are not known");
+        sink.whole(message)
+            .severity(Severity::Info)
+            .evidence(without_notes.into_iter().map(Evidence::member));
+    }
+}
+
+fn report(member: &str, problems: &[&Problem], sink: &mut Sink) {
+    let Some((first, more)) = problems.split_first() else { return };
+    let message = match more.len() {
+        0 => first.to_string(),
+        n => format!("{first}, and {n} more"),
+    };
+    sink.member(member, message)
+        .severity(problems.iter().map(|problem| severity(problem)).max().unwrap_or(Severity::Warning))
+        .evidence(problems.iter().map(|problem| Evidence::note(problem.to_string())));
 }
 
 /// No linker makes segments that overlap or end behind the file, or a section table that cannot be read.
@@ -79,6 +95,16 @@ mod tests {
             assert_eq!(found[0].severity, Severity::Error, "{length}");
             assert_eq!(found[0].member.as_deref(), Some("p/m.so"));
         }
+    }
+
+    #[test]
+    fn broken_notes_are_noted() {
+        let mut built = ElfWriter::new(Arch::X86_64).define("PyInit_m").build_id(&[1; 20]).build();
+        let note = built.part(".note");
+        built.bytes_mut()[note].fill(b'Z');
+        let found = findings("ABI508", &wheel(built.bytes()));
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].severity, found[0].evidence.len()), (Severity::Info, 1));
     }
 
     #[test]

@@ -51,6 +51,11 @@ pub mod abi617_abi_tag_mismatch;
 pub mod abi618_python_incompatible;
 pub mod abi619_libpython_linked;
 
+/// `1 file`, `2 files`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
 /// Bytes for people, in decimal units: `7.6 MB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
