@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use abiaudit_elf::{Object, ObjectType};
-use abiaudit_loader::search::{self, Library, Resolution};
+use abiaudit_loader::search::{self, Library, Need, Resolution};
 use abiaudit_policy::{Libc, declaration_keys};
 use abiaudit_scan::{Member, Subject};
 use abiaudit_wheel::distinfo::Environment;
@@ -131,6 +131,20 @@ impl<'a> Audit<'a> {
     /// The first root that brings an object in; itself if none does.
     pub fn root_of(&self, object: usize) -> usize {
         self.first_roots.get(object).copied().unwrap_or(object)
+    }
+
+    /// An unreachable need may be met all the same: something that is imported before it brings the library. For what
+    /// an extension module loads that must be another extension module, since Python imports nothing else; for a
+    /// library that is opened by name any other will do. What runs as a program has nobody to help it.
+    pub fn may_be_preloaded(&self, need: &Need) -> bool {
+        let role = |object: usize| self.objects.get(object).map_or(&Role::Library, |o| &o.role);
+        let helps = |candidate: &usize| match (role(need.root), role(*candidate)) {
+            (Role::Extension(_), helper) => matches!(helper, Role::Extension(_)),
+            (_, helper) => *helper != Role::Program,
+        };
+        *role(need.from) != Role::Program
+            && *role(need.root) != Role::Program
+            && self.resolution.preload_candidates(need).iter().any(helps)
     }
 
     /// The normalised name of the distribution, empty if unknown.

@@ -76,12 +76,12 @@ pub enum LibraryReason {
     MustBundle(String),
     /// The configuration wants it nowhere.
     Denied(String),
-    /// It is in the input, but no search path leads there. `preloadable`: a shared object needs it, so importing
-    /// its provider first can help; a program cannot be helped.
+    /// It is in the input, but no search path leads there. `preloadable`: something else in the input can be
+    /// imported before and bring it.
     Unreachable {
         /// Members of that name.
         present: Vec<usize>,
-        /// Only shared objects need it.
+        /// Every object that needs it can be helped so.
         preloadable: bool,
     },
 }
@@ -349,11 +349,11 @@ fn python_needs(audit: &Audit<'_>) -> Vec<(usize, Vec<String>)> {
 fn unreachable(audit: &Audit<'_>) -> Vec<LibraryBlocker> {
     let mut by_name: BTreeMap<&str, LibraryBlocker> = BTreeMap::new();
     for need in &audit.resolution.needs {
-        let Some(entry) = audit.objects.get(need.from).filter(|o| o.counts) else { continue };
+        if !audit.objects.get(need.from).is_some_and(|o| o.counts) {
+            continue;
+        }
         let Outcome::Unreachable { present } = &need.outcome else { continue };
-        // What runs as a program has nobody to import something first.
-        let root_is_program = audit.objects.get(need.root).is_some_and(|o| o.role == Role::Program);
-        let helpless = entry.role == Role::Program || root_is_program;
+        let helpless = !audit.may_be_preloaded(need);
         let blocker = by_name.entry(&need.name).or_insert_with(|| LibraryBlocker {
             soname: need.name.clone(),
             needed_by: Vec::new(),

@@ -59,22 +59,32 @@ fn newest_first(a: &SymbolBlocker, b: &SymbolBlocker) -> std::cmp::Ordering {
         .then_with(|| a.symbol.cmp(&b.symbol))
 }
 
+/// Names the newest demand of each family; `blockers` have it first.
 fn message(tag: &str, blockers: &[&SymbolBlocker]) -> String {
-    let first = blockers[0];
-    let ceiling = match &first.ceiling {
-        Some(ceiling) => format!("{tag} ends at {ceiling}"),
-        None => format!("{tag} has none of that family"),
-    };
-    let what = match &first.symbol {
-        Some(symbol) => format!("{} needs {}", demangle(symbol), first.node),
-        None => format!("needs {}", first.node),
-    };
-    let more = match blockers.len() - 1 {
+    let mut families: Vec<&str> = Vec::new();
+    let mut texts = Vec::new();
+    for blocker in blockers {
+        let family = blocker.node.split_once('_').map_or(blocker.node.as_str(), |(family, _)| family);
+        if families.contains(&family) {
+            continue;
+        }
+        families.push(family);
+        let ceiling = match &blocker.ceiling {
+            Some(ceiling) => format!("{tag} ends at {ceiling}"),
+            None => format!("{tag} has none of that family"),
+        };
+        let what = match &blocker.symbol {
+            Some(symbol) => format!("{} needs {}", demangle(symbol), blocker.node),
+            None => format!("needs {}", blocker.node),
+        };
+        texts.push(format!("{what} from {} ({ceiling})", blocker.library));
+    }
+    let more = match blockers.len() - texts.len() {
         0 => String::new(),
         1 => ", and 1 more symbol".to_owned(),
         n => format!(", and {n} more symbols"),
     };
-    format!("{what} from {}; {ceiling}{more}", first.library)
+    format!("{}{more}", texts.join("; "))
 }
 
 fn help(tag: &str, blockers: &[&SymbolBlocker]) -> String {
@@ -99,5 +109,79 @@ fn evidence(blocker: &SymbolBlocker) -> Evidence {
         library: Some(blocker.library.clone()),
         note: (!notes.is_empty()).then(|| notes.join("; ")),
         member: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn wheel(elf: &ElfWriter) -> TestWheel {
+        TestWheel::new("p", "1", TAGS).elf("p/m.so", elf)
+    }
+
+    #[test]
+    fn names_symbol_node_library_and_ceiling() {
+        let elf = module()
+            .undefined_versioned("dlopen", "libc.so.6", "GLIBC_2.34")
+            .undefined_versioned("getrandom", "libc.so.6", "GLIBC_2.25")
+            .undefined_versioned("memcpy", "libc.so.6", "GLIBC_2.14");
+        let found = findings("ABI101", &wheel(&elf));
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            found[0].message,
+            "dlopen needs GLIBC_2.34 from libc.so.6 (manylinux_2_17_x86_64 ends at 2.17), and 1 more symbol"
+        );
+        let nodes: Vec<_> = found[0].evidence.iter().map(|e| e.version.as_deref().unwrap()).collect();
+        assert_eq!(nodes, ["GLIBC_2.34", "GLIBC_2.25"], "memcpy is old enough; the newest comes first");
+        assert_eq!(found[0].evidence[0].note.as_deref(), Some("glibc 2.34"));
+    }
+
+    #[test]
+    fn each_family_is_named() {
+        let elf = module()
+            .needed("libstdc++.so.6")
+            .undefined_versioned("dlopen", "libc.so.6", "GLIBC_2.34")
+            .undefined_versioned("_ZSt28__throw_bad_array_new_lengthv", "libstdc++.so.6", "GLIBCXX_3.4.29");
+        let found = findings("ABI101", &wheel(&elf));
+        assert!(found[0].message.contains("dlopen needs GLIBC_2.34"), "{}", found[0].message);
+        let cxx = "std::__throw_bad_array_new_length() needs GLIBCXX_3.4.29 from libstdc++.so.6";
+        assert!(found[0].message.contains(cxx), "{}", found[0].message);
+        assert!(found[0].help.as_deref().unwrap().contains("split toolchain"));
+    }
+
+    #[test]
+    fn a_reference_without_a_version_counts_too() {
+        let found = findings("ABI101", &wheel(&module().undefined("arc4random")));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].evidence[0].version.as_deref(), Some("GLIBC_2.36"));
+        assert!(found[0].evidence[0].note.as_deref().unwrap().contains("without a version"));
+    }
+
+    #[test]
+    fn silent_where_the_wheel_itself_has_the_symbol() {
+        let library = ElfWriter::new(Arch::X86_64).soname("libown.so").define("arc4random");
+        let elf = module().needed("libown.so").runpath("$ORIGIN").undefined("arc4random");
+        assert!(findings("ABI101", &wheel(&elf).elf("p/libown.so", &library)).is_empty());
+    }
+
+    #[test]
+    fn silent_about_versions_of_a_vendored_library() {
+        let library =
+            ElfWriter::new(Arch::X86_64).soname("libown.so").define_versioned("f", "GLIBCXX_3.4.99");
+        let elf = module().needed("libown.so").runpath("$ORIGIN").undefined_versioned(
+            "f",
+            "libown.so",
+            "GLIBCXX_3.4.99",
+        );
+        assert!(findings("ABI101", &wheel(&elf).elf("p/libown.so", &library)).is_empty());
     }
 }

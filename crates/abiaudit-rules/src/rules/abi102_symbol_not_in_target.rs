@@ -265,3 +265,113 @@ fn listed(evidence: &[Evidence]) -> String {
         n => format!("{text} (and {n} more)"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_elf::test_support::SymbolSpec;
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use super::*;
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn wheel(tags: &str, elf: &ElfWriter) -> TestWheel {
+        TestWheel::new("p", "1", tags).elf("p/m.so", elf)
+    }
+
+    fn musl() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.musl-x86_64.so.1")
+    }
+
+    const MUSL: &str = "cp312-cp312-musllinux_1_2_x86_64";
+
+    #[test]
+    fn private_nodes_are_for_nobody() {
+        let elf = module().undefined_versioned("__libc_enable_secure", "libc.so.6", "GLIBC_PRIVATE");
+        let found = findings("ABI102", &wheel(TAGS, &elf));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].message.starts_with("needs GLIBC_PRIVATE"), "{}", found[0].message);
+        assert_eq!(found[0].severity, Severity::Error);
+    }
+
+    #[test]
+    fn what_moved_to_libc_is_found_there() {
+        let elf = module().needed("libpthread.so.0").undefined_versioned(
+            "pthread_create",
+            "libpthread.so.0",
+            "GLIBC_2.2.5",
+        );
+        assert!(findings("ABI102", &wheel(TAGS, &elf)).is_empty());
+    }
+
+    #[test]
+    fn a_symbol_that_no_glibc_has_is_a_warning() {
+        let elf = module().undefined_versioned("vendors_own_call", "libc.so.6", "GLIBC_2.17");
+        let found = findings("ABI102", &wheel(TAGS, &elf));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].severity, Severity::Warning);
+    }
+
+    #[test]
+    fn weak_references_may_stay_open() {
+        let mut elf = module();
+        let version = elf.need_version("libc.so.6", "GLIBC_2.17");
+        let weak = SymbolSpec { version, info: 0x20, ..SymbolSpec::undefined("vendors_own_call") };
+        assert!(findings("ABI102", &wheel(TAGS, &elf.symbol(weak))).is_empty());
+    }
+
+    #[test]
+    fn musl_lacks_what_only_glibc_has() {
+        let elf = musl().undefined("__memcpy_chk").undefined("__cxa_thread_atexit_impl").undefined("memcpy");
+        let found = findings("ABI102", &wheel(MUSL, &elf));
+        assert_eq!(found.len(), 1);
+        let symbols: Vec<_> = found[0].evidence.iter().map(|e| e.symbol.as_deref().unwrap()).collect();
+        assert_eq!(symbols, ["__memcpy_chk", "__cxa_thread_atexit_impl"]);
+    }
+
+    #[test]
+    fn musl_got_some_symbols_after_the_promise() {
+        let found = findings("ABI102", &wheel(MUSL, &musl().undefined("qsort_r")));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].evidence[0].note.as_deref(), Some("since musl 1.2.3"));
+    }
+
+    #[test]
+    fn a_library_beside_it_may_have_what_musl_lacks() {
+        let library = ElfWriter::new(Arch::X86_64).soname("libssp.so").define("__memcpy_chk");
+        let elf = musl().needed("libssp.so").runpath("$ORIGIN").undefined("__memcpy_chk");
+        assert!(findings("ABI102", &wheel(MUSL, &elf).elf("p/libssp.so", &library)).is_empty());
+        let unknown = musl().needed("libsomething.so.3").undefined("__memcpy_chk");
+        assert!(findings("ABI102", &wheel(MUSL, &unknown)).is_empty(), "that library may have it");
+    }
+
+    #[test]
+    fn a_move_counts_only_where_nobody_else_has_it() {
+        let export = |library, since: u16, until: Option<u16>| Export {
+            library,
+            version: Some("GLIBC_2.2.5"),
+            default: true,
+            since: Some(Release::new(2, since)),
+            since_exact: true,
+            until: until.map(|minor| Release::new(2, minor)),
+            until_exact: true,
+            kind: symbols::Kind::Function,
+            size: 0,
+        };
+        let later = [Release::new(2, 17), Release::new(2, 27), Release::new(2, 40)];
+        let judge = |rows: &[Export]| fault(rows, "GLIBC_2.2.5", "libc.so.6", &later);
+        assert!(judge(&[export("libc.so.6", 2, None)]).is_none());
+        match judge(&[export("libc.so.6", 2, Some(27)), export("libm.so.6", 2, None)]) {
+            Some(Fault::Moved { at, to }) => assert_eq!((at, to), (Release::new(2, 27), vec!["libm.so.6"])),
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(judge(&[]), Some(Fault::Unheard)));
+        // Too new for the oldest system, and there ever after: that is for ABI101.
+        assert!(judge(&[export("libc.so.6", 30, None)]).is_none());
+    }
+}

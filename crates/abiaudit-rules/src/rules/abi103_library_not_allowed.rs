@@ -75,3 +75,87 @@ fn add_users(audit: &Audit<'_>, blocker: &LibraryBlocker, finding: &mut Finding)
     };
     finding.evidence(blocker.needed_by.iter().map(user));
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_policy::{Action, LibraryRule, Overlay};
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::testing::{findings, findings_with};
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn wheel(elf: &ElfWriter) -> TestWheel {
+        TestWheel::new("p", "1", TAGS).elf("p/m.so", elf)
+    }
+
+    #[test]
+    fn names_the_library_and_who_needs_it() {
+        let found = findings("ABI103", &wheel(&module().needed("libgomp.so.1")));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].message.starts_with("libgomp.so.1 is not in the wheel"), "{}", found[0].message);
+        assert_eq!(found[0].evidence[0].member.as_deref(), Some("p/m.so"));
+    }
+
+    #[test]
+    fn a_host_library_is_explained() {
+        let found = findings("ABI103", &wheel(&module().needed("libudev.so.1")));
+        assert!(found[0].message.contains("belongs to the host"), "{}", found[0].message);
+        assert!(found[0].help.as_deref().unwrap().contains("dlopen"));
+    }
+
+    #[test]
+    fn silent_about_promised_vendored_and_provided_libraries() {
+        let own = ElfWriter::new(Arch::X86_64).soname("libown.so");
+        let elf = module()
+            .needed("libm.so.6")
+            .needed("ld-linux-x86-64.so.2")
+            .needed("libcuda.so.1")
+            .needed("libc10.so")
+            .needed("libown.so")
+            .runpath("$ORIGIN");
+        assert!(
+            findings("ABI103", &wheel(&elf).elf("p/libown.so", &own).requires("torch==2.6.0")).is_empty()
+        );
+    }
+
+    #[test]
+    fn silent_under_a_tag_that_promises_nothing() {
+        let wheel = TestWheel::new("p", "1", "cp312-cp312-linux_x86_64");
+        assert!(findings("ABI103", &wheel.elf("p/m.so", &module().needed("libgomp.so.1"))).is_empty());
+    }
+
+    #[test]
+    fn the_projects_own_policy_has_the_last_word() {
+        let rule = |soname: &str, action, reason: &str| LibraryRule {
+            soname: soname.to_owned(),
+            action,
+            reason: reason.to_owned(),
+            targets: None,
+        };
+        let overlay = Overlay {
+            libraries: vec![
+                rule("libz.so.1", Action::Bundle, "one zlib for all"),
+                rule("libssl.so.3", Action::Deny, "no OpenSSL here"),
+                rule("libgomp.so.1", Action::Allow, "our image has it"),
+            ],
+            ..Overlay::default()
+        };
+        let elf = module().needed("libz.so.1").needed("libssl.so.3").needed("libgomp.so.1");
+        let found = findings_with("ABI103", &wheel(&elf), |settings| {
+            settings.policies = settings.policies.with_overlay(&overlay).unwrap();
+        });
+        let messages: Vec<&str> = found.iter().map(|f| f.message.as_str()).collect();
+        assert_eq!(
+            messages,
+            [
+                "libssl.so.3 must not be used: no OpenSSL here",
+                "libz.so.1 must come with the wheel: one zlib for all"
+            ]
+        );
+    }
+}

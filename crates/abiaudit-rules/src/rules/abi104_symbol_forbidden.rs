@@ -50,3 +50,42 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_elf::test_support::SymbolSpec;
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn wheel(elf: &ElfWriter) -> TestWheel {
+        TestWheel::new("p", "1", TAGS).elf("p/m.so", elf)
+    }
+
+    #[test]
+    fn internals_of_zlib_in_an_extension_and_in_a_vendored_library() {
+        let library =
+            ElfWriter::new(Arch::X86_64).soname("libpng.so").needed("libz.so.1").undefined("zcfree");
+        let elf = module().needed("libz.so.1").undefined("_tr_init").needed("libpng.so").runpath("$ORIGIN");
+        let found = findings("ABI104", &wheel(&elf).elf("p/libpng.so", &library));
+        let members: Vec<_> = found.iter().map(|f| f.member.as_deref().unwrap()).collect();
+        assert_eq!(members, ["p/libpng.so", "p/m.so"]);
+        assert!(found[0].message.contains("zcfree from libz.so.1"), "{}", found[0].message);
+    }
+
+    #[test]
+    fn silent_about_its_public_functions_weak_references_and_a_vendored_zlib() {
+        assert!(findings("ABI104", &wheel(&module().needed("libz.so.1").undefined("inflate"))).is_empty());
+        let weak = SymbolSpec { info: 0x20, ..SymbolSpec::undefined("zcfree") };
+        assert!(findings("ABI104", &wheel(&module().needed("libz.so.1").symbol(weak))).is_empty());
+        let zlib = ElfWriter::new(Arch::X86_64).soname("libz.so.1").define("zcfree");
+        let elf = module().needed("libz.so.1").undefined("zcfree").runpath("$ORIGIN");
+        assert!(findings("ABI104", &wheel(&elf).elf("p/libz.so.1", &zlib)).is_empty());
+    }
+}

@@ -57,3 +57,37 @@ pub(super) fn is_host_code(entry: &crate::audit::AuditObject<'_>) -> bool {
     const DEVICES: [u16; 5] = [190, 224, 247, 164, 251];
     !matches!(entry.role, Role::NotLinked | Role::Debug) && !DEVICES.contains(&entry.object.identity.machine)
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    #[test]
+    fn foreign_objects_are_named() {
+        let wheel = TestWheel::new("p", "1", TAGS)
+            .elf("p/m.so", &module())
+            .elf("p/be.so", &ElfWriter::new(Arch::S390x).define("PyInit_be"))
+            .elf("p/old.so", &ElfWriter::new(Arch::I686));
+        let found = findings("ABI105", &wheel);
+        let messages: Vec<&str> = found.iter().map(|f| f.message.as_str()).collect();
+        assert_eq!(messages, ["is s390x code in a wheel for x86_64", "is i686 code in a wheel for x86_64"]);
+        assert!(findings("ABI106", &wheel).is_empty(), "one rule is enough");
+    }
+
+    #[test]
+    fn silent_about_device_code_and_object_files() {
+        let wheel = TestWheel::new("p", "1", TAGS)
+            .elf("p/m.so", &module())
+            .elf("p/kernel.cubin", &ElfWriter::new(Arch::X86_64).machine(190).object_type(2))
+            .elf("p/x.o", &ElfWriter::new(Arch::Aarch64).object_type(1));
+        assert!(findings("ABI105", &wheel).is_empty());
+    }
+}

@@ -46,3 +46,36 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         .help("build one wheel for each platform")
         .evidence(evidence);
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    #[test]
+    fn several_architectures_under_a_tag_without_one() {
+        let wheel = TestWheel::new("p", "1", "py3-none-any")
+            .elf("p/x86/l.so", &module())
+            .elf("p/arm/l.so", &ElfWriter::new(Arch::Aarch64));
+        let found = findings("ABI106", &wheel);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].message, "has objects of several architectures: aarch64 (1), x86_64 (1)");
+    }
+
+    #[test]
+    fn silent_with_one_architecture_and_where_the_tag_names_one() {
+        let one = TestWheel::new("p", "1", "py3-none-any").elf("p/l.so", &module());
+        assert!(findings("ABI106", &one).is_empty());
+        let tagged = TestWheel::new("p", "1", TAGS)
+            .elf("p/m.so", &module())
+            .elf("p/l.so", &ElfWriter::new(Arch::Aarch64));
+        assert!(findings("ABI106", &tagged).is_empty());
+    }
+}

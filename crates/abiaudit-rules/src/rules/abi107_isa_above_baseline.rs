@@ -45,3 +45,35 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         .evidence([Evidence::note("GNU_PROPERTY_X86_ISA_1_NEEDED")]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    /// GNU_PROPERTY_X86_ISA_1_NEEDED (x86-64 psABI).
+    const NEEDED: u32 = 0xc000_8002;
+
+    #[test]
+    fn a_declared_level_above_the_baseline() {
+        let elf = module().property(NEEDED, 0x7);
+        let found = findings("ABI107", &TestWheel::new("p", "1", TAGS).elf("p/m.so", &elf));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].message.contains("x86-64-v3"), "{}", found[0].message);
+    }
+
+    #[test]
+    fn silent_about_the_baseline_and_copies_for_newer_processors() {
+        let wheel = TestWheel::new("p", "1", TAGS)
+            .elf("p/m.so", &module().property(NEEDED, 1))
+            .elf("p/glibc-hwcaps/x86-64-v3/libf.so", &ElfWriter::new(Arch::X86_64).property(NEEDED, 4));
+        assert!(findings("ABI107", &wheel).is_empty());
+    }
+}

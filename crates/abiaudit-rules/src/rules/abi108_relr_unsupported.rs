@@ -55,3 +55,49 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
 fn guarded(object: &abiaudit_elf::Object) -> bool {
     object.versions.needs.iter().flat_map(|n| &n.versions).any(|v| v.name == "GLIBC_ABI_DT_RELR")
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::finding::Severity;
+    use crate::testing::findings;
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    const DT_RELR: i64 = 36;
+
+    fn wheel(platform: &str, elf: &ElfWriter) -> TestWheel {
+        TestWheel::new("p", "1", &format!("cp312-cp312-{platform}_x86_64")).elf("p/m.so", elf)
+    }
+
+    fn relr() -> ElfWriter {
+        module().dynamic(DT_RELR, 0)
+    }
+
+    #[test]
+    fn glibc_before_2_36_would_start_it_unrelocated() {
+        let found = findings("ABI108", &wheel("manylinux_2_28", &relr()));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].severity, Severity::Error);
+    }
+
+    #[test]
+    fn silent_where_glibc_knows_it_or_would_refuse() {
+        assert!(findings("ABI108", &wheel("manylinux_2_36", &relr())).is_empty());
+        let mut guarded = relr();
+        guarded.need_version("libc.so.6", "GLIBC_ABI_DT_RELR");
+        assert!(findings("ABI108", &wheel("manylinux_2_28", &guarded)).is_empty());
+        assert!(findings("ABI108", &wheel("manylinux_2_28", &module())).is_empty());
+    }
+
+    #[test]
+    fn musl_before_1_2_4_is_a_warning() {
+        let elf = ElfWriter::new(Arch::X86_64).needed("libc.musl-x86_64.so.1").dynamic(DT_RELR, 0);
+        let found = findings("ABI108", &wheel("musllinux_1_2", &elf));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].severity, Severity::Warning);
+    }
+}

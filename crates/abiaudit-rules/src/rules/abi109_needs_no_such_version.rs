@@ -73,3 +73,47 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn wheel(library: &ElfWriter) -> TestWheel {
+        let elf = module().needed("libcrypto.so.1.1").runpath("$ORIGIN").undefined_versioned(
+            "EVP_new",
+            "libcrypto.so.1.1",
+            "OPENSSL_1_1_1",
+        );
+        TestWheel::new("p", "1", TAGS).elf("p/m.so", &elf).elf("p/libcrypto.so.1.1", library)
+    }
+
+    fn library() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).soname("libcrypto.so.1.1")
+    }
+
+    #[test]
+    fn an_older_copy_lacks_the_version() {
+        let found = findings("ABI109", &wheel(&library().define_versioned("EVP_new", "OPENSSL_1_1_0")));
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            found[0].message,
+            "needs OPENSSL_1_1_1 from libcrypto.so.1.1, but p/libcrypto.so.1.1 does not define it"
+        );
+    }
+
+    #[test]
+    fn silent_where_it_is_defined_or_nothing_has_a_version() {
+        assert!(
+            findings("ABI109", &wheel(&library().define_versioned("EVP_new", "OPENSSL_1_1_1"))).is_empty()
+        );
+        assert!(findings("ABI109", &wheel(&library().define("EVP_new"))).is_empty());
+    }
+}

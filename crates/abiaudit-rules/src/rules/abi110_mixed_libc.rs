@@ -53,3 +53,50 @@ fn both(audit: &Audit<'_>) -> bool {
         |libc| audit.counted().any(|(_, o)| o.libc == Some(libc) && !matches!(o.role, Role::Extension(_)));
     plain(Libc::Glibc) && plain(Libc::Musl)
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::finding::Severity;
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn musl() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).needed("libc.musl-x86_64.so.1")
+    }
+
+    #[test]
+    fn objects_of_the_other_libc_than_the_tag() {
+        let wheel = TestWheel::new("p", "1", TAGS).elf("p/m.so", &musl().define("PyInit_m"));
+        let found = findings("ABI110", &wheel);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].severity, found[0].member.as_deref()), (Severity::Error, Some("p/m.so")));
+        let wheel = TestWheel::new("p", "1", "cp312-cp312-musllinux_1_2_x86_64").elf("p/m.so", &module());
+        assert_eq!(findings("ABI110", &wheel).len(), 1);
+    }
+
+    #[test]
+    fn two_builds_of_a_tool_are_information() {
+        let glibc = ElfWriter::new(Arch::X86_64).needed("libc.so.6");
+        let wheel = TestWheel::new("p", "1", TAGS)
+            .elf("p/m.so", &module())
+            .elf("p/linux/tool.so", &glibc)
+            .elf("p/linuxmusl/tool.so", &musl());
+        let found = findings("ABI110", &wheel);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].severity, Severity::Info);
+    }
+
+    #[test]
+    fn static_files_belong_to_neither() {
+        let wheel = TestWheel::new("p", "1", "py3-none-manylinux_2_17_x86_64.musllinux_1_1_x86_64")
+            .elf("p/tool", &ElfWriter::new(Arch::X86_64).object_type(2));
+        assert!(findings("ABI110", &wheel).is_empty());
+    }
+}

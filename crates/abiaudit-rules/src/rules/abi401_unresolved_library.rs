@@ -21,7 +21,7 @@
 
 use abiaudit_loader::search::{Need, Outcome};
 
-use crate::audit::{Audit, Role};
+use crate::audit::Audit;
 use crate::finding::{Evidence, Sink};
 
 super::rule!("ABI401", "unresolved-library", Error, "abi401_unresolved_library.rs");
@@ -30,7 +30,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     for need in audit.resolution.needs.iter().filter(|n| audit.objects.get(n.from).is_some_and(|o| o.counts))
     {
         let Outcome::Unreachable { present } = &need.outcome else { continue };
-        if is_helped(audit, need) {
+        if audit.may_be_preloaded(need) {
             continue;
         }
         let message = match need.blocked_by {
@@ -50,13 +50,6 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     }
 }
 
-/// Something else in the wheel can have loaded the library before, and nothing says that this runs alone.
-pub(super) fn is_helped(audit: &Audit<'_>, need: &Need) -> bool {
-    let is_program = |o: usize| audit.objects.get(o).is_some_and(|o| o.role == Role::Program);
-    let candidates = || audit.resolution.preload_candidates(need);
-    !is_program(need.from) && !is_program(need.root) && candidates().iter().any(|&root| !is_program(root))
-}
-
 fn paths(audit: &Audit<'_>, need: &Need) -> String {
     let entries = audit.resolution.search_paths(need.from);
     let own = entries.iter().map(|e| e.raw.as_str()).collect::<Vec<_>>().join(":");
@@ -64,4 +57,56 @@ fn paths(audit: &Audit<'_>, need: &Need) -> String {
     let own =
         if own.is_empty() { "no search path of its own".to_owned() } else { format!("its path is {own:?}") };
     if chain.len() > 1 { format!("{own}; loaded by {}", chain.join(" -> ")) } else { own }
+}
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn wheel(ext: &ElfWriter) -> TestWheel {
+        let a = ElfWriter::new(Arch::X86_64).soname("liba.so").needed("libb.so");
+        TestWheel::new("p", "1", TAGS)
+            .elf("p/m.so", &ext.clone().needed("liba.so"))
+            .elf("p/libs/liba.so", &a)
+            .elf("p/libs/libb.so", &ElfWriter::new(Arch::X86_64).soname("libb.so"))
+    }
+
+    #[test]
+    fn runpath_is_not_handed_down() {
+        let found = findings("ABI4", &wheel(&module().runpath("$ORIGIN/libs")));
+        let rules: Vec<&str> = found.iter().map(|f| f.rule.id).collect();
+        assert_eq!(rules, ["ABI401"]);
+        assert_eq!(found[0].member.as_deref(), Some("p/libs/liba.so"));
+        assert!(found[0].evidence.iter().any(|e| e.member.as_deref() == Some("p/libs/libb.so")));
+        assert!(found[0].evidence.iter().any(|e| {
+            e.note.as_deref() == Some("no search path of its own; loaded by p/m.so -> p/libs/liba.so")
+        }));
+    }
+
+    #[test]
+    fn silent_as_rpath_is_handed_down() {
+        assert!(findings("ABI4", &wheel(&module().rpath("$ORIGIN/libs"))).is_empty());
+    }
+
+    #[test]
+    fn a_program_has_nobody_to_load_it_first() {
+        let program = ElfWriter::new(Arch::X86_64)
+            .object_type(2)
+            .interpreter("/lib64/ld-linux-x86-64.so.2")
+            .needed("libc.so.6")
+            .needed("libb.so");
+        let wheel = TestWheel::new("p", "1", TAGS)
+            .elf("p/bin/tool", &program)
+            .elf("p/lib/libb.so", &ElfWriter::new(Arch::X86_64).soname("libb.so"));
+        let found = findings("ABI40", &wheel);
+        assert_eq!(found.iter().map(|f| f.rule.id).collect::<Vec<_>>(), ["ABI401"]);
+    }
 }

@@ -60,3 +60,72 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             .evidence(evidence);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_elf::test_support::SymbolSpec;
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::finding::Severity;
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn wheel(elf: &ElfWriter) -> TestWheel {
+        TestWheel::new("p", "1", TAGS).elf("p/m.so", elf)
+    }
+
+    #[test]
+    fn a_forgotten_library_in_an_extension_is_an_error() {
+        let found = findings("ABI402", &wheel(&module().undefined("ucnv_open").undefined("_Z5twicei")));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].severity, Severity::Error);
+        assert_eq!(found[0].message, "nothing that is loaded with it has ucnv_open and 1 more");
+    }
+
+    #[test]
+    fn a_system_library_that_is_not_needed_is_named() {
+        let found = findings("ABI402", &wheel(&module().undefined("_ZdlPv")));
+        let note = found[0].evidence[0].note.as_deref().unwrap();
+        assert_eq!(note, "libstdc++.so.6 has it, which is not NEEDED");
+    }
+
+    #[test]
+    fn in_a_library_it_is_a_warning() {
+        let library = ElfWriter::new(Arch::X86_64).soname("libs.so").needed("libc.so.6").undefined("nowhere");
+        let elf = module().needed("libs.so").runpath("$ORIGIN");
+        let found = findings("ABI402", &wheel(&elf).elf("p/libs.so", &library));
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Warning));
+    }
+
+    #[test]
+    fn silent_about_python_the_interpreters_libraries_and_the_loader() {
+        let elf = module()
+            .undefined("PyModule_Create2")
+            .undefined("_Py_NoneStruct")
+            .undefined("sqrt")
+            .undefined("__tls_get_addr")
+            .undefined("memcpy");
+        assert!(findings("ABI402", &wheel(&elf)).is_empty());
+    }
+
+    #[test]
+    fn silent_as_soon_as_a_library_is_unknown() {
+        assert!(findings("ABI402", &wheel(&module().needed("libX11.so.6").undefined("XOpenIt"))).is_empty());
+    }
+
+    #[test]
+    fn silent_about_weak_references_and_what_a_loader_of_both_brings() {
+        let weak = SymbolSpec { info: 0x20, ..SymbolSpec::undefined("maybe") };
+        assert!(findings("ABI402", &wheel(&module().symbol(weak))).is_empty());
+        let user = ElfWriter::new(Arch::X86_64).soname("libuser.so").undefined("shared_thing");
+        let other = ElfWriter::new(Arch::X86_64).soname("libother.so").define("shared_thing");
+        let elf = module().needed("libuser.so").needed("libother.so").runpath("$ORIGIN");
+        let wheel = wheel(&elf).elf("p/libuser.so", &user).elf("p/libother.so", &other);
+        assert!(findings("ABI4", &wheel).is_empty());
+    }
+}

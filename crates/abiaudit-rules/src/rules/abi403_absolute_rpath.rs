@@ -51,3 +51,37 @@ fn is_system(path: &str) -> bool {
         |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     !path.contains("..") && ["/lib", "/lib64", "/usr/lib", "/usr/lib64"].iter().any(|root| inside(root))
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::finding::Severity;
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn severities(elf: &ElfWriter) -> Vec<Severity> {
+        let wheel = TestWheel::new("p", "1", TAGS).elf("p/m.so", elf);
+        findings("ABI403", &wheel).iter().map(|f| f.severity).collect()
+    }
+
+    #[test]
+    fn build_directories_warn_and_system_ones_inform() {
+        assert_eq!(severities(&module().rpath("/home/ci/build/lib:$ORIGIN")), [Severity::Warning]);
+        assert_eq!(severities(&module().runpath("/usr/local/lib")), [Severity::Warning]);
+        assert_eq!(severities(&module().runpath("/usr/lib64/../../tmp")), [Severity::Warning]);
+        assert_eq!(severities(&module().runpath("/usr/lib64:/lib/x86_64-linux-gnu")), [Severity::Info]);
+    }
+
+    #[test]
+    fn silent_about_origin_and_what_the_loader_ignores() {
+        assert!(severities(&module().rpath("$ORIGIN/../p.libs:${ORIGIN}")).is_empty());
+        // DT_RPATH beside DT_RUNPATH.
+        assert!(severities(&module().rpath("/home/ci/build").runpath("$ORIGIN")).is_empty());
+    }
+}

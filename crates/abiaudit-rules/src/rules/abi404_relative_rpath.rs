@@ -49,3 +49,39 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             .evidence(bad.iter().map(|e| Evidence::note(format!("{:?} entry {:?}", e.tag, e.raw))));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn messages(tags: &str, elf: &ElfWriter) -> Vec<String> {
+        let wheel = TestWheel::new("p", "1", tags).elf("p/m.so", elf);
+        findings("ABI404", &wheel).into_iter().map(|f| f.message).collect()
+    }
+
+    #[test]
+    fn relative_and_empty_entries() {
+        assert_eq!(
+            messages(TAGS, &module().rpath("p.libs")),
+            ["searches \"p.libs\" in the working directory"]
+        );
+        let empty = "has an empty search path entry, which means the working directory";
+        assert_eq!(messages(TAGS, &module().runpath("$ORIGIN/../lib:")), [empty]);
+        assert_eq!(messages(TAGS, &module().runpath("ORIGIN/../lib")).len(), 1, "the shell ate the dollar");
+    }
+
+    #[test]
+    fn silent_about_origin_and_on_musl_about_empty_entries() {
+        assert!(messages(TAGS, &module().rpath("$ORIGIN/../p.libs")).is_empty());
+        let musl = ElfWriter::new(Arch::X86_64).needed("libc.musl-x86_64.so.1").runpath("$ORIGIN:");
+        assert!(messages("cp312-cp312-musllinux_1_2_x86_64", &musl).is_empty());
+    }
+}

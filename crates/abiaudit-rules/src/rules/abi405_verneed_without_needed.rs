@@ -64,3 +64,44 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::finding::Severity;
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn found(elf: &ElfWriter) -> Vec<Severity> {
+        let wheel = TestWheel::new("p", "1", TAGS)
+            .elf("p/m.so", elf)
+            .elf("p/libfoo-1a2b3c4d.so.1", &ElfWriter::new(Arch::X86_64).soname("libfoo-1a2b3c4d.so.1"));
+        findings("ABI405", &wheel).iter().map(|f| f.severity).collect()
+    }
+
+    #[test]
+    fn a_rename_that_forgot_the_version_table() {
+        let elf = module().needed("libfoo-1a2b3c4d.so.1").runpath("$ORIGIN");
+        assert_eq!(found(&elf.clone().undefined_versioned("f", "libfoo.so.1", "FOO_1")), [Severity::Error]);
+        assert!(found(&elf.undefined_versioned("f", "libfoo-1a2b3c4d.so.1", "FOO_1")).is_empty());
+    }
+
+    #[test]
+    fn what_is_loaded_anyway_is_found() {
+        let elf = ElfWriter::new(Arch::X86_64).define("PyInit_m");
+        let elf = elf.undefined_versioned("memcpy", "libc.so.6", "GLIBC_2.14").undefined_versioned(
+            "__tls_get_addr",
+            "ld-linux-x86-64.so.2",
+            "GLIBC_2.3",
+        );
+        assert!(found(&elf).is_empty());
+        let lucky = elf.undefined_versioned("sqrt", "libm.so.6", "GLIBC_2.2.5");
+        assert_eq!(found(&lucky), [Severity::Warning]);
+    }
+}

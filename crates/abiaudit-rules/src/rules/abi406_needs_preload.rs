@@ -23,7 +23,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use abiaudit_loader::search::{Need, Outcome};
 
-use super::abi401_unresolved_library::is_helped;
 use crate::audit::{Audit, Role};
 use crate::demangle::demangle;
 use crate::finding::{Evidence, Severity, Sink};
@@ -40,7 +39,7 @@ fn libraries(audit: &Audit<'_>, sink: &mut Sink) {
     let mut by_object: BTreeMap<usize, Vec<&Need>> = BTreeMap::new();
     for need in &audit.resolution.needs {
         let counts = audit.objects.get(need.from).is_some_and(|o| o.counts);
-        if counts && matches!(need.outcome, Outcome::Unreachable { .. }) && is_helped(audit, need) {
+        if counts && matches!(need.outcome, Outcome::Unreachable { .. }) && audit.may_be_preloaded(need) {
             by_object.entry(need.from).or_default().push(need);
         }
     }
@@ -88,5 +87,53 @@ fn symbols(audit: &Audit<'_>, sink: &mut Sink) {
             .severity(Severity::Info)
             .help("link what defines it, or load that with RTLD_GLOBAL first, on purpose")
             .evidence(names);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::finding::Severity;
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn core() -> ElfWriter {
+        module().soname("libcore.so").define("PyInit_core").define("core_call")
+    }
+
+    #[test]
+    fn names_what_has_to_be_loaded_first() {
+        let wheel = TestWheel::new("p", "1", TAGS)
+            .elf("p/core.so", &core())
+            .elf("p/plugins/m.so", &module().needed("libcore.so"));
+        let found = findings("ABI4", &wheel);
+        assert_eq!(found.iter().map(|f| f.rule.id).collect::<Vec<_>>(), ["ABI406"]);
+        assert_eq!(found[0].severity, Severity::Warning);
+        assert_eq!(found[0].message, "does not find libcore.so by itself");
+        assert_eq!(found[0].evidence[0].member.as_deref(), Some("p/core.so"));
+    }
+
+    #[test]
+    fn symbols_of_an_object_that_is_not_needed_are_information() {
+        let wheel = TestWheel::new("p", "1", TAGS)
+            .elf("p/core.so", &core())
+            .elf("p/m.so", &module().undefined("core_call"));
+        let found = findings("ABI4", &wheel);
+        assert_eq!(found.iter().map(|f| f.rule.id).collect::<Vec<_>>(), ["ABI406"]);
+        assert_eq!(found[0].severity, Severity::Info);
+    }
+
+    #[test]
+    fn silent_with_a_path() {
+        let wheel = TestWheel::new("p", "1", TAGS)
+            .elf("p/libcore.so", &core())
+            .elf("p/m.so", &module().needed("libcore.so").undefined("core_call").runpath("$ORIGIN"));
+        assert!(findings("ABI4", &wheel).is_empty());
     }
 }

@@ -81,3 +81,53 @@ fn is_hashed(entry: &AuditObject<'_>) -> bool {
     let is_hex = |h: &str| h.len() == 8 && h.bytes().all(|b| b.is_ascii_hexdigit());
     directory.ends_with(".libs") && hash.is_some_and(is_hex)
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn library(soname: &str) -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).soname(soname)
+    }
+
+    fn members(wheel: &TestWheel) -> Vec<String> {
+        findings("ABI407", wheel).into_iter().filter_map(|f| f.member).collect()
+    }
+
+    #[test]
+    fn grafted_and_runtime_libraries_that_nobody_needs() {
+        let wheel = TestWheel::new("p", "1", TAGS)
+            .elf("p/m.so", &module())
+            .elf("p.libs/libpng16-0a1b2c3d.so.16", &library("libpng16-0a1b2c3d.so.16"))
+            .elf("p/lib/libgfortran.so.5", &library("libgfortran.so.5"));
+        assert_eq!(members(&wheel), ["p.libs/libpng16-0a1b2c3d.so.16", "p/lib/libgfortran.so.5"]);
+    }
+
+    #[test]
+    fn silent_about_what_is_needed_and_what_may_be_opened_by_name() {
+        let wheel = TestWheel::new("p", "1", TAGS)
+            .elf("p/m.so", &module().needed("libpng16-0a1b2c3d.so.16").rpath("$ORIGIN/../p.libs"))
+            .elf(
+                "p.libs/libpng16-0a1b2c3d.so.16",
+                &library("libpng16-0a1b2c3d.so.16").needed("libgfortran.so.5"),
+            )
+            .elf("p.libs/libgfortran.so.5", &library("libgfortran.so.5"))
+            .elf("p/lib/libplugin.so", &library("libplugin.so"));
+        assert!(members(&wheel).is_empty());
+    }
+
+    #[test]
+    fn silent_where_the_library_is_the_point() {
+        let wheel = TestWheel::new("openblas", "1", "py3-none-manylinux_2_17_x86_64")
+            .elf("openblas/lib/libopenblas.so.0", &library("libopenblas.so.0"));
+        assert!(members(&wheel).is_empty());
+    }
+}

@@ -51,3 +51,36 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn wheel() -> TestWheel {
+        TestWheel::new("p", "1", TAGS).elf("p/m.so", &module().needed("libc10.so"))
+    }
+
+    #[test]
+    fn a_known_library_whose_distribution_is_not_required() {
+        let found = findings("ABI", &wheel());
+        let rules: Vec<&str> =
+            found.iter().map(|f| f.rule.id).filter(|id| ["ABI103", "ABI408"].contains(id)).collect();
+        assert_eq!(rules, ["ABI408"], "told once");
+        let found = findings("ABI408", &wheel());
+        assert_eq!(found[0].message, "libc10.so comes with torch, which Requires-Dist does not declare");
+    }
+
+    #[test]
+    fn silent_if_it_is_required_on_this_platform() {
+        assert!(findings("ABI408", &wheel().requires("torch>=2; sys_platform == 'linux'")).is_empty());
+        assert_eq!(findings("ABI408", &wheel().requires("torch>=2; sys_platform == 'win32'")).len(), 1);
+    }
+}

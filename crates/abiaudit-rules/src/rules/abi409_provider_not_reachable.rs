@@ -90,3 +90,41 @@ fn reaches(audit: &Audit<'_>, need: &Need, directory: &str) -> bool {
     };
     leads(need.from, false) || need.chain.iter().any(|&o| o != need.from && leads(o, true))
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::testing::findings;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+    }
+
+    fn found(elf: &ElfWriter) -> usize {
+        let wheel =
+            TestWheel::new("p", "1", TAGS).requires("torch").elf("p/m.so", &elf.clone().needed("libc10.so"));
+        findings("ABI409", &wheel).len()
+    }
+
+    #[test]
+    fn only_a_path_to_the_providers_directory_will_do() {
+        assert_eq!(found(&module()), 1);
+        assert_eq!(found(&module().runpath("$ORIGIN")), 1);
+        assert_eq!(found(&module().runpath("$ORIGIN/../torch/lib")), 0);
+        assert_eq!(found(&module().rpath("$ORIGIN/../torch/./lib/")), 0);
+    }
+
+    #[test]
+    fn rpath_of_who_loads_it_counts() {
+        let library = ElfWriter::new(Arch::X86_64).soname("libown.so").needed("libc10.so");
+        let wheel = |elf: ElfWriter| {
+            let elf = elf.needed("libown.so");
+            TestWheel::new("p", "1", TAGS).requires("torch").elf("p/m.so", &elf).elf("p/libown.so", &library)
+        };
+        assert!(findings("ABI409", &wheel(module().rpath("$ORIGIN:$ORIGIN/../torch/lib"))).is_empty());
+        assert_eq!(findings("ABI409", &wheel(module().runpath("$ORIGIN:$ORIGIN/../torch/lib"))).len(), 1);
+    }
+}
