@@ -6,18 +6,35 @@
     reason = "a task runner talks to a terminal"
 )]
 
+mod bench;
+mod corpus;
+mod demo;
+mod differential;
+mod docs;
+mod fuzz;
 mod gen_policies;
+mod hostile;
+mod measure;
+mod shell;
+mod test;
 
 use std::process::ExitCode;
 
 type Task = fn(&[String]) -> anyhow::Result<()>;
 
 /// Name, what it does, function.
-const TASKS: &[(&str, &str, Task)] = &[(
-    "gen-policies",
-    "make policies/symbols from the ziglang wheel and Debian packages",
-    gen_policies::run,
-)];
+const TASKS: &[(&str, &str, Task)] = &[
+    ("demo", "build the command and try it on small wheels, honest and lying", demo::run),
+    ("test", "everything that continuous integration checks [--only STEP].. [--list]", test::run),
+    ("corpus", "fetch the real wheels of testdata/corpus [--tier tiny,small] [DEST]", corpus::run),
+    ("differential", "compare verdicts with auditwheel's [--live] [WHEEL..]", differential::run),
+    ("hostile", "run the hostile wheels of another generator --generator PATH", hostile::run),
+    ("bench", "measure against bsdtar and auditwheel, write docs/benchmarks.md [WHEEL..]", bench::run),
+    ("fuzz", "fuzz each reader for so many seconds (60)", fuzz::run),
+    ("docs", "write docs/rules.md, docs/cli.md and docs/schema anew", docs::run),
+    ("gen-policies", "make policies/symbols from the ziglang wheel and Debian packages", gen_policies::run),
+    ("measure", "run a command; print its CPU time, wall time and memory as JSON", measure::run),
+];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -26,7 +43,7 @@ fn main() -> ExitCode {
         for (name, help, _) in TASKS {
             eprintln!("  {name:<16} {help}");
         }
-        return ExitCode::from(2);
+        return if args.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(2) };
     };
     match task(&args[1..]) {
         Ok(()) => ExitCode::SUCCESS,
