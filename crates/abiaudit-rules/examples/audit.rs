@@ -27,7 +27,9 @@ fn main() -> std::io::Result<()> {
         for subject in &subjects {
             let audit = Audit::new(subject, &settings);
             let tag = audit.verdict.as_ref().map_or("-", |v| v.tag.as_str());
-            writeln!(out, "{}\tverdict\t{tag}", subject.path)?;
+            let claim =
+                audit.verdict.as_ref().map_or("not judged", |v| if v.claim_ok { "holds" } else { "fails" });
+            writeln!(out, "{}\tverdict\t{tag}\t\tclaim {claim}", subject.path)?;
             for finding in run(&audit) {
                 print(&mut out, &subject.path, &finding)?;
             }

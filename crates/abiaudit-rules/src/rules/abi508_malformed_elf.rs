@@ -2,9 +2,9 @@
 //!
 //! ## What it does
 //! Names members that begin like ELF and cannot be read, with the reason (error), and members in which something
-//! contradicts the format while the facts of the loader still stand: an error if segments or the section table
-//! cannot be as the file says, since the file was cut or edited badly, else a warning. Notes that cannot be read
-//! are only noted: `patchelf` before 0.10 moved them and left their segment behind.
+//! contradicts the format while the rest still stands: an error if it is something that the loader goes by, or if the
+//! section table cannot be read, since the file was cut or edited badly; a warning if only tools would notice. Notes
+//! that cannot be read are only noted: old versions of `patchelf` moved them and left their segment behind.
 //!
 //! ## Why is this bad?
 //! The loader refuses the file (`file too short`, `invalid ELF header`), or maps something else than was meant and
@@ -19,7 +19,7 @@
 //! ## References
 //! gABI chapters 4 and 5; glibc elf/dl-load.c (`open_verify`).
 
-use abiaudit_elf::Problem;
+use abiaudit_elf::{Object, Problem};
 use abiaudit_scan::Content;
 
 use crate::audit::Audit;
@@ -40,7 +40,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
                 let (notes, others): (Vec<&Problem>, Vec<&Problem>) =
                     object.problems.iter().partition(|problem| problem.what == "PT_NOTE");
                 without_notes.extend((!notes.is_empty()).then_some(member.name.as_str()));
-                report(&member.name, &others, sink);
+                report(&member.name, object, &others, sink);
             }
             _ => {}
         }
@@ -55,22 +55,26 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     }
 }
 
-fn report(member: &str, problems: &[&Problem], sink: &mut Sink) {
+fn report(member: &str, object: &Object, problems: &[&Problem], sink: &mut Sink) {
     let Some((first, more)) = problems.split_first() else { return };
     let message = match more.len() {
         0 => first.to_string(),
         n => format!("{first}, and {n} more"),
     };
     sink.member(member, message)
-        .severity(problems.iter().map(|problem| severity(problem)).max().unwrap_or(Severity::Warning))
+        .severity(problems.iter().map(|problem| severity(problem, object)).max().unwrap_or(Severity::Warning))
         .evidence(problems.iter().map(|problem| Evidence::note(problem.to_string())));
 }
 
-/// No linker makes segments that overlap or end behind the file, or a section table that cannot be read.
-fn severity(problem: &Problem) -> Severity {
+/// No linker makes segments that overlap, tables whose counts are wrong, or a section table that cannot be read.
+fn severity(problem: &Problem, object: &Object) -> Severity {
     match problem.what {
-        "PT_LOAD" | "section headers" => Severity::Error,
-        _ => Severity::Warning,
+        // What is not read here, and what a loader does not look at.
+        "machine" | "DT_ANDROID_REL" | "DT_ANDROID_RELA" | ".symtab" => Severity::Warning,
+        // The table could be read, and says something else than the loader finds: stripped badly, or debug
+        // information that kept its bytes.
+        "section headers" if !object.sections.headers.is_empty() => Severity::Warning,
+        _ => Severity::Error,
     }
 }
 
@@ -95,6 +99,16 @@ mod tests {
             assert_eq!(found[0].severity, Severity::Error, "{length}");
             assert_eq!(found[0].member.as_deref(), Some("p/m.so"));
         }
+    }
+
+    #[test]
+    fn a_count_that_the_table_contradicts_is_an_error() {
+        const DT_VERNEEDNUM: i64 = 0x6fff_ffff;
+        let elf = ElfWriter::new(Arch::X86_64).needed("libc.so.6");
+        let mut built = elf.undefined_versioned("f", "libc.so.6", "GLIBC_2.17").build();
+        let entry = built.dynamic_entry(DT_VERNEEDNUM);
+        built.put_word(entry, 0xff_ffff);
+        assert_eq!(findings("ABI508", &wheel(built.bytes()))[0].severity, Severity::Error);
     }
 
     #[test]

@@ -37,14 +37,15 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         if judged.holds || matches!(claim.target, Some(Err(_))) {
             continue;
         }
+        let verb = if claim.requested { "asked for" } else { "claims" };
         let arch = audit.platform.map(|p| p.arch.tag());
-        if judged.blockers.is_empty() && claim.tag.arch() != arch {
-            let message =
-                format!("claims {}, but the native code is for {}", judged.tag, arch.unwrap_or_default());
-            sink.whole(message).help("build for each architecture by itself, one wheel each");
+        if claim.tag.arch() != arch {
+            let arch = arch.unwrap_or_default();
+            sink.whole(format!("{verb} {}, but the native code is for {arch}", judged.tag))
+                .help("build a wheel for each architecture");
             continue;
         }
-        let message = format!("claims {}, {}: {}", judged.tag, honest(&claim.tag, verdict), why(judged));
+        let message = format!("{verb} {}, {}: {}", judged.tag, honest(&claim.tag, verdict), why(judged));
         sink.whole(message).help(help(&claim.tag, verdict)).evidence(evidence(audit, &judged.blockers));
     }
 }
@@ -148,6 +149,7 @@ fn evidence(audit: &Audit<'_>, blockers: &Blockers) -> Vec<Evidence> {
 mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
+    use crate::finding::Severity;
     use crate::testing::findings;
 
     fn needs(version: &str) -> ElfWriter {
@@ -182,6 +184,24 @@ mod tests {
     fn an_honest_tag_and_a_tag_without_promise_are_fine() {
         assert!(findings("ABI601", &wheel("manylinux_2_34_x86_64", &needs("GLIBC_2.34"))).is_empty());
         assert!(findings("ABI601", &wheel("linux_x86_64", &needs("GLIBC_2.34"))).is_empty());
+    }
+
+    #[test]
+    fn no_false_promise_is_without_an_error() {
+        for platform in [
+            "manylinux_2_17_x86_64",
+            "manylinux_2_34_x86_64.manylinux_2_34_aarch64",
+            "linux_aarch64.linux_x86_64",
+            "musllinux_1_2_x86_64.manylinux_2_5_x86_64",
+            "musllinux_1_0_x86_64",
+            "manylinux_x86_64",
+            "macosx_11_0_arm64.manylinux_2_34_x86_64",
+            "any",
+        ] {
+            let wheel = wheel(platform, &needs("GLIBC_2.34"));
+            let errors = findings("ABI60", &wheel).into_iter().filter(|f| f.severity == Severity::Error);
+            assert!(errors.count() > 0, "{platform}");
+        }
     }
 
     #[test]

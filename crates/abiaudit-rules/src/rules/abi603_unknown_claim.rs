@@ -19,6 +19,8 @@
 //! ## References
 //! PEP 425, 600, 656; auditwheel #247 and #571.
 
+use std::collections::BTreeSet;
+
 use abiaudit_wheel::PlatformTag;
 
 use crate::audit::Audit;
@@ -28,18 +30,18 @@ use crate::verdict::foreign_tags;
 super::rule!("ABI603", "unknown-claim", Error, "abi603_unknown_claim.rs");
 
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
-    let before = audit.claims.iter().filter_map(|claim| match &claim.target {
+    let unknown = audit.claims.iter().filter_map(|claim| match &claim.target {
         Some(Err(error)) => Some(error.clone()),
         _ => None,
     });
     let mut said = false;
-    for error in before {
+    for error in unknown {
         said = true;
         sink.whole(error).help("use a tag that a policy covers, or add the policy to the configuration");
     }
     said |= foreign(audit, sink);
     if !said && audit.platform.is_none() && audit.loadable().next().is_some() {
-        let machines: std::collections::BTreeSet<String> =
+        let machines: BTreeSet<String> =
             audit.loadable().map(|(_, entry)| entry.object.identity.machine_name()).collect();
         let machines = machines.into_iter().collect::<Vec<_>>().join(", ");
         sink.whole(format!("no policy covers {machines}: nothing was judged")).severity(Severity::Warning);

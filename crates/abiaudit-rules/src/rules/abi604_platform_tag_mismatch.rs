@@ -19,7 +19,7 @@
 //! ## References
 //! PEP 425; auditwheel #47 and #660.
 
-use abiaudit_scan::Content;
+use abiaudit_scan::{Content, SubjectKind};
 use abiaudit_wheel::PlatformTag;
 
 use crate::audit::Audit;
@@ -43,7 +43,9 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     }
     let unread = |content: &Content| matches!(content, Content::BrokenElf(_) | Content::Unreadable(_));
     let linux = audit.platform_tags.iter().find(|tag| tag.is_linux());
+    // Scripts of an installed distribution lie outside of its directory.
     if let Some(tag) = linux
+        && audit.subject.kind == SubjectKind::Wheel
         && audit.objects.is_empty()
         && !audit.subject.members.iter().any(|member| unread(&member.content))
     {

@@ -21,7 +21,7 @@
 //! PEP 376, 427 and 627; "Recording installed projects"; PyPI blog, "Preventing ZIP parser confusion attacks on
 //! Python package installers" (2025).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use abiaudit_scan::{Content, Member, SubjectKind};
 use abiaudit_wheel::DistInfoProblem;
@@ -53,7 +53,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         }
     }
     if let Some(record) = &info.record {
-        let compared = compare(record, audit.subject.members.iter().filter_map(actual));
+        let compared = compare(record, audit.subject.members.iter().map(actual));
         let whole = audit.subject.kind == SubjectKind::Wheel;
         problems.extend(compared.into_iter().filter(|problem| whole || is_about_content(problem)));
     }
@@ -61,9 +61,9 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
 }
 
 /// A symbolic link has no content of its own that RECORD could be right about.
-fn actual(member: &Member) -> Option<ActualMember<'_>> {
+fn actual(member: &Member) -> ActualMember<'_> {
     let readable = !matches!(member.content, Content::Unreadable(_) | Content::Symlink(_));
-    Some(ActualMember { name: &member.name, size: readable.then_some(member.size), sha256: member.sha256 })
+    ActualMember { name: &member.name, size: readable.then_some(member.size), sha256: member.sha256 }
 }
 
 fn is_about_content(problem: &RecordProblem) -> bool {
@@ -72,7 +72,7 @@ fn is_about_content(problem: &RecordProblem) -> bool {
 
 /// One finding for each kind of problem, with all files it is about.
 fn report(audit: &Audit<'_>, problems: Vec<RecordProblem>, sink: &mut Sink) {
-    let elf: std::collections::BTreeSet<&str> = audit
+    let elf: BTreeSet<&str> = audit
         .subject
         .members
         .iter()
@@ -113,6 +113,7 @@ enum Kind {
     WrongHash,
     WrongSize,
     BadRow,
+    BadHash,
     NoHash,
     WeakHash,
     Twice,
@@ -131,6 +132,7 @@ impl Kind {
             Self::WrongHash => "another hash than RECORD says",
             Self::WrongSize => "another size than RECORD says",
             Self::BadRow => "row of RECORD that is not of the form path,hash,size",
+            Self::BadHash => "RECORD has a hash that is not of the form sha256=BASE64 for it",
             Self::NoHash => "RECORD has no hash for it",
             Self::WeakHash => "RECORD has a hash that is not allowed for it",
             Self::Twice => "listed twice in RECORD",
@@ -148,16 +150,13 @@ impl Kind {
             | Self::Ghost
             | Self::WrongHash
             | Self::WrongSize => Severity::Error,
-            Self::BadRow | Self::NoHash | Self::WeakHash | Self::Twice => Severity::Warning,
+            Self::BadRow | Self::BadHash | Self::NoHash | Self::WeakHash | Self::Twice => Severity::Warning,
             Self::NotChecked | Self::Directory => Severity::Info,
         }
     }
 }
 
-fn classify(
-    problem: RecordProblem,
-    elf: &std::collections::BTreeSet<&str>,
-) -> (Kind, String, Option<String>) {
+fn classify(problem: RecordProblem, elf: &BTreeSet<&str>) -> (Kind, String, Option<String>) {
     match problem {
         RecordProblem::NotUtf8 => (Kind::NotText, String::new(), Some("not UTF-8".to_owned())),
         RecordProblem::NotCsv { line } => {
@@ -177,9 +176,8 @@ fn classify(
         }
         RecordProblem::Duplicate { path, line } => (Kind::Twice, path, Some(format!("again in line {line}"))),
         RecordProblem::MissingHash { path } => (Kind::NoHash, path, None),
-        RecordProblem::BadHash { path, value } | RecordProblem::BadSize { path, value } => {
-            (Kind::BadRow, path, Some(value))
-        }
+        RecordProblem::BadHash { path, value } => (Kind::BadHash, path, Some(value)),
+        RecordProblem::BadSize { path, value } => (Kind::BadRow, path, Some(value)),
         RecordProblem::WeakHash { path, algorithm } => (Kind::WeakHash, path, Some(algorithm)),
         RecordProblem::HashNotChecked { path, algorithm } => (Kind::NotChecked, path, Some(algorithm)),
         RecordProblem::DirectoryListed { path } => (Kind::Directory, path, None),

@@ -183,7 +183,7 @@ impl Interpreter {
         let cpython = self.python.starts_with("cp");
         match suffix {
             Suffix::Plain | Suffix::Unknown => true,
-            Suffix::Abi3 => !pypy && !free_threaded,
+            Suffix::Abi3 => !pypy && !free_threaded && self.abi != "abi3t",
             // Both builds of 3.15 look for it (PEP 803); of `py3-none` nobody knows.
             Suffix::Abi3t => !pypy && (!cpython || self.version().is_none_or(|v| v >= (3, 15))),
             Suffix::CPython { version, flags, triplet } => {
@@ -348,6 +348,7 @@ mod tests {
             ("cp39-abi3-manylinux_2_17_x86_64", "p/m.cpython-39-x86_64-linux-gnu.so"),
             ("cp314-cp314-manylinux_2_17_x86_64", "p/m.abi3t.so"),
             ("pp310-pypy310_pp73-manylinux_2_17_x86_64", "p/m.abi3.so"),
+            ("cp315-abi3.abi3t-manylinux_2_17_x86_64", "p/m.abi3.so"),
             ("pp310-pypy310_pp73-manylinux_2_17_x86_64", "p/m.cpython-310-x86_64-linux-gnu.so"),
         ];
         for (tags, file) in wrong {

@@ -20,6 +20,7 @@
 //! PEP 513 ("UCS-2 vs UCS-4 builds", "fpectl builds vs. no fpectl builds"); PEP 3149 (`m`, `u`).
 
 use abiaudit_elf::Object;
+use abiaudit_wheel::PlatformTag;
 
 use crate::audit::{Audit, Role};
 use crate::finding::{Evidence, Sink};
@@ -38,8 +39,9 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         }
         // Whoever promises manylinux and has no ABI tag that says otherwise promises wide Unicode (PEP 513).
         let narrow = python::ucs2_symbols(entry.object);
+        let manylinux = audit.claims.iter().any(|c| matches!(c.tag, PlatformTag::Manylinux { .. }));
         let wide_promised = abis.iter().any(|abi| abi.ends_with("mu"))
-            || (!abis.iter().any(|abi| abi == "cp27m") && !audit.claims.is_empty());
+            || (manylinux && !abis.iter().any(|abi| abi == "cp27m"));
         if !narrow.is_empty() && wide_promised {
             let message = "needs a Python 2 with narrow Unicode, but is tagged for wide";
             report(
@@ -107,6 +109,8 @@ mod tests {
         let narrow = "PyUnicodeUCS2_FromString";
         assert_eq!(count("cp27-cp27mu-manylinux1_x86_64", "initm", narrow), 1);
         assert_eq!(count("cp27-cp27m-manylinux1_x86_64", "initm", narrow), 0);
+        assert_eq!(count("cp27-none-manylinux1_x86_64", "initm", narrow), 1);
+        assert_eq!(count("cp27-none-linux_x86_64", "initm", narrow), 0);
         let wide = "PyUnicodeUCS4_FromString";
         assert_eq!(count("cp27-cp27m-manylinux1_x86_64", "initm", wide), 1);
         assert_eq!(count("cp27-cp27mu-manylinux1_x86_64", "initm", wide), 0);
