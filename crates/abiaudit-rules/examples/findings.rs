@@ -35,7 +35,9 @@ fn main() {
             let modelled = start.elapsed();
             let findings = abiaudit_rules::run(&audit);
             let base = wheel.rsplit('/').next().unwrap_or(wheel);
-            println!("# {base}: model {modelled:?}, rules {:?}", start.elapsed().saturating_sub(modelled));
+            let tag = audit.verdict.as_ref().map_or("none", |v| v.tag.as_str());
+            let rules = start.elapsed().saturating_sub(modelled);
+            println!("# {base}: {tag}; model {modelled:?}, rules {rules:?}");
             for finding in findings {
                 let member = finding.member.as_deref().unwrap_or("-");
                 let (rule, severity) = (finding.rule.id, finding.severity.as_str());

@@ -60,12 +60,18 @@ pub fn covers(platform: Platform, soname: &str) -> bool {
 /// Names that musl's loader takes for itself (`ldso/dynlink.c`, `reserved`).
 const MUSL_OWN: [&str; 6] = ["libpthread.", "librt.", "libm.", "libdl.", "libutil.", "libxnet."];
 
-/// The export that a reference without a version needs at least: any version satisfies it, so the oldest counts.
-/// `None` if one of them has no version.
+/// Library and node of the export that a reference without a version needs at least: any version satisfies it, so
+/// the oldest counts. `None` if one of them has no version. A node that came to a library later than to the symbol's
+/// first home (`dlopen@GLIBC_2.2.5` in the libc of 2.34) does not tell since when that library has the symbol.
 pub fn oldest(exports: &[Export]) -> Option<(&'static str, &'static str)> {
     let versions: Option<Vec<(&'static str, &'static str)>> =
-        exports.iter().map(|e| Some((e.library, e.version?))).collect();
+        exports.iter().filter(|e| !arrived_later(e)).map(|e| Some((e.library, e.version?))).collect();
     versions?.into_iter().min_by(|(_, a), (_, b)| compare_nodes(a, b))
+}
+
+fn arrived_later(export: &Export) -> bool {
+    let node = export.version.and_then(|v| v.strip_prefix("GLIBC_")?.parse::<Release>().ok());
+    export.since_exact && export.since.zip(node).is_some_and(|(since, node)| since > node)
 }
 
 fn compare_nodes(a: &str, b: &str) -> std::cmp::Ordering {
@@ -77,6 +83,12 @@ fn compare_nodes(a: &str, b: &str) -> std::cmp::Ordering {
 pub fn newest_glibc() -> Option<(u32, u32)> {
     let release = symbols::glibc(abiaudit_policy::Arch::X86_64)?.newest_release();
     Some((release.major.into(), release.minor.into()))
+}
+
+/// The releases of glibc that the tables know, from `from` on, oldest first.
+pub fn glibc_releases(from: Release) -> Vec<Release> {
+    let tables = symbols::TABLES.iter().filter(|(name, _)| *name == "glibc.bin");
+    tables.flat_map(|(_, pool)| pool.releases()).filter(|release| *release >= from).collect()
 }
 
 /// A glibc or musl release by the two numbers of a tag.

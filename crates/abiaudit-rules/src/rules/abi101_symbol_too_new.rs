@@ -167,6 +167,30 @@ mod tests {
     }
 
     #[test]
+    fn a_program_has_only_the_libraries_that_it_asks_for() {
+        let program = ElfWriter::new(Arch::X86_64)
+            .object_type(2)
+            .interpreter("/lib64/ld-linux-x86-64.so.2")
+            .needed("libc.so.6")
+            .undefined("dlopen");
+        let found =
+            findings("ABI101", &TestWheel::new("p", "1", TAGS).program("p/bin/tool", elf_bytes(&program)));
+        assert_eq!(found[0].evidence[0].version.as_deref(), Some("GLIBC_2.34"), "libdl is not NEEDED");
+        let needed = program.needed("libdl.so.2");
+        let wheel = TestWheel::new("p", "1", TAGS).program("p/bin/tool", elf_bytes(&needed));
+        assert!(findings("ABI101", &wheel).is_empty());
+        assert!(findings("ABI101", &wheel_of_module_with_dlopen()).is_empty(), "the interpreter has libdl");
+    }
+
+    fn elf_bytes(elf: &ElfWriter) -> Vec<u8> {
+        elf.build().into_bytes()
+    }
+
+    fn wheel_of_module_with_dlopen() -> TestWheel {
+        wheel(&module().undefined("dlopen"))
+    }
+
+    #[test]
     fn silent_where_the_wheel_itself_has_the_symbol() {
         let library = ElfWriter::new(Arch::X86_64).soname("libown.so").define("arc4random");
         let elf = module().needed("libown.so").runpath("$ORIGIN").undefined("arc4random");

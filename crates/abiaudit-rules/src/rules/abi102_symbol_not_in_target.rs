@@ -24,9 +24,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use abiaudit_elf::SymbolVersion;
+use abiaudit_elf::{Object, Symbol, SymbolVersion};
 use abiaudit_loader::search::Outcome;
-use abiaudit_policy::symbols::{self, Export, Release};
+use abiaudit_policy::symbols::{self, Export, GlibcTable, Release};
 use abiaudit_policy::{Libc, Target};
 
 use crate::audit::Audit;
@@ -94,41 +94,41 @@ fn moved_or_gone(audit: &Audit<'_>, target: &Target, sink: &mut Sink) {
         return;
     };
     let Some(table) = symbols::glibc(platform.arch) else { return };
-    let later: Vec<Release> = symbols::TABLES
-        .first()
-        .into_iter()
-        .flat_map(|(_, pool)| pool.releases())
-        .filter(|r| *r >= from)
-        .collect();
-    let mut known: HashMap<(Vec<u8>, Vec<u8>, Vec<u8>), Option<Fault>> = HashMap::new();
+    let mut judge = Judge { table, later: symbol_tables::glibc_releases(from), known: HashMap::new() };
     for (index, entry) in audit.counted() {
-        let symbols = &entry.object.symbols;
-        let mut found: Vec<(Evidence, Fault)> = Vec::new();
-        for symbol in symbols.undefined().filter(|s| !s.is_weak()) {
-            let SymbolVersion::Needed(need, version) = entry.object.version_of(symbol) else { continue };
-            let key = (
-                symbols.name(symbol).to_vec(),
-                version.name.as_bytes().to_vec(),
-                need.library.as_bytes().to_vec(),
-            );
-            let fault = known.entry(key).or_insert_with(|| {
-                let library = need.library.to_text();
-                let judged = table.has_library(&library) && is_public_glibc(&version.name.to_text());
-                if !judged {
-                    return None;
-                }
-                let all = table.versions_of(&symbols.name_text(symbol));
-                fault(&all, &version.name.to_text(), &library, &later)
-            });
-            let Some(fault) = fault.clone() else { continue };
-            let evidence = Evidence::symbol(symbols.name_text(symbol))
-                .with_version(version.name.to_text())
-                .with_library(need.library.to_text());
-            found.push((evidence, fault));
-        }
+        let strong = entry.object.symbols.undefined().filter(|s| !s.is_weak());
+        let found: Vec<(Evidence, Fault)> = strong.filter_map(|s| judge.fault_of(entry.object, s)).collect();
         if !found.is_empty() {
             report_faults(audit, platform, index, found, sink);
         }
+    }
+}
+
+/// Asks the tables about each symbol, version and library once.
+struct Judge {
+    table: GlibcTable,
+    /// The claimed release and all after it.
+    later: Vec<Release>,
+    known: HashMap<[Vec<u8>; 3], Option<Fault>>,
+}
+
+impl Judge {
+    fn fault_of(&mut self, object: &Object, symbol: &Symbol) -> Option<(Evidence, Fault)> {
+        let SymbolVersion::Needed(need, version) = object.version_of(symbol) else { return None };
+        let name = object.symbols.name(symbol);
+        let key = [name, version.name.as_bytes(), need.library.as_bytes()].map(<[u8]>::to_vec);
+        let (table, later) = (&self.table, &self.later);
+        let fault = self.known.entry(key).or_insert_with(|| {
+            let (node, library) = (version.name.to_text(), need.library.to_text());
+            let judged = table.has_library(&library) && is_public_glibc(&node);
+            let all = judged.then(|| table.versions_of(&object.symbols.name_text(symbol)))?;
+            fault(&all, &node, &library, later)
+        });
+        let fault = fault.clone()?;
+        let evidence = Evidence::symbol(object.symbols.name_text(symbol))
+            .with_version(version.name.to_text())
+            .with_library(need.library.to_text());
+        Some((evidence, fault))
     }
 }
 

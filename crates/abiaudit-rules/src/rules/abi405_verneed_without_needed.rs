@@ -19,6 +19,7 @@
 
 use std::collections::BTreeSet;
 
+use abiaudit_elf::Name;
 use abiaudit_policy::Libc;
 
 use crate::audit::Audit;
@@ -56,7 +57,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             } else {
                 format!("needs versions from {name}, which is not NEEDED: the loader aborts")
             };
-            let needed = object.dynamic.needed.iter().map(|n| n.to_text()).collect::<Vec<_>>().join(", ");
+            let needed = object.dynamic.needed.iter().map(Name::to_text).collect::<Vec<_>>().join(", ");
             sink.member(&entry.member.name, message)
                 .severity(if lucky { Severity::Warning } else { Severity::Error })
                 .help("let DT_VERNEED and DT_NEEDED name the same file: repair the original wheel again, or relink")

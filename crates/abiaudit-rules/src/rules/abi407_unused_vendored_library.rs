@@ -21,6 +21,8 @@
 
 use std::collections::BTreeSet;
 
+use abiaudit_elf::Name;
+
 use crate::audit::{Audit, AuditObject, Role};
 use crate::finding::{Evidence, Sink};
 
@@ -48,7 +50,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     let notes: Vec<&str> =
         audit.objects.iter().flat_map(|o| &o.object.notes.dlopen).map(String::as_str).collect();
     for (_, entry) in audit.counted().filter(|(_, o)| is_vendored(o)) {
-        let soname = entry.object.dynamic.soname.as_ref().map(|s| s.to_text());
+        let soname = entry.object.dynamic.soname.as_ref().map(Name::to_text);
         let names: Vec<&str> = soname.as_deref().into_iter().chain([entry.member.base_name()]).collect();
         let wanted = names.iter().any(|n| asked.contains(*n) || notes.iter().any(|note| note.contains(n)));
         if wanted || is_the_point(audit, entry) {

@@ -29,6 +29,9 @@ use crate::finding::{Evidence, Sink};
 
 super::rule!("ABI409", "provider-not-reachable", Info, "abi409_provider_not_reachable.rs");
 
+/// Distribution and directory.
+type Place<'a> = (&'a str, &'a str);
+
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
     let providers: BTreeMap<&str, &Provider> = audit
         .externals
@@ -38,8 +41,8 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             _ => None,
         })
         .collect();
-    // By distribution and directory: sonames and objects.
-    let mut unreached: BTreeMap<(&str, &str), (BTreeSet<&str>, BTreeSet<usize>)> = BTreeMap::new();
+    // Sonames and objects.
+    let mut unreached: BTreeMap<Place<'_>, (BTreeSet<&str>, BTreeSet<usize>)> = BTreeMap::new();
     for need in &audit.resolution.needs {
         let counts = audit.objects.get(need.from).is_some_and(|o| o.counts);
         let (true, Outcome::External, Some(provider)) =
