@@ -11,8 +11,8 @@
 //! users strip what they install.
 //!
 //! ## Example
-//! A library that `patchelf` 0.18 or later edited more than once: each edit appends a segment for the string
-//! table, and the earlier ones are left behind empty.
+//! A library that `patchelf` edited more than once, or in several ways at once: each edit appends a segment for the
+//! string table, and the earlier ones are left behind empty.
 //!
 //! ## How to mend it
 //! Strip before editing, not after; make all edits of a file at once with an editor that leaves no empty segment

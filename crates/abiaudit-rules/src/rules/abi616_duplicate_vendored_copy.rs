@@ -2,7 +2,8 @@
 //!
 //! ## What it does
 //! Groups libraries and programs of the same content, and those of the same build-id and soname (copies that a tool
-//! edited). Different builds of one library are not meant.
+//! edited). Different builds of one library are not meant. Only wheels are looked at: elsewhere such files may be
+//! links.
 //!
 //! ## Why is this bad?
 //! Each copy is downloaded, stored, and, if loaded under two names, initialised twice: two sets of global variables,
@@ -20,6 +21,8 @@
 
 use std::collections::BTreeMap;
 
+use abiaudit_scan::SubjectKind;
+
 use crate::audit::{Audit, AuditObject};
 use crate::finding::{Evidence, Sink};
 use crate::rules::size;
@@ -34,6 +37,10 @@ enum Sameness {
 }
 
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
+    // In a directory these may be links, which are read as the files that they point to.
+    if audit.subject.kind != SubjectKind::Wheel {
+        return;
+    }
     let mut groups: BTreeMap<Sameness, Vec<&AuditObject<'_>>> = BTreeMap::new();
     for (_, entry) in audit.loadable() {
         if let Some(sameness) = sameness(entry) {
