@@ -141,8 +141,8 @@ fn check_suffixes(
         (1, true) => {
             format!("the file name is for one version, the tag {} for all later ones", tags.join(", "))
         }
-        (1, false) => format!("the file name is not one that {} imports", tags.join(", ")),
-        (n, _) => format!("none of its {n} files has a name that {} imports", tags.join(", ")),
+        (1, false) => format!("the file name is not one for {}", tags.join(", ")),
+        (n, _) => format!("none of its {n} files has a name for {}", tags.join(", ")),
     };
     sink.member(&first.member.name, message)
         .severity(if vague { Severity::Warning } else { Severity::Error })
