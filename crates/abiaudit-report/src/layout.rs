@@ -128,10 +128,16 @@ struct Reference<'a> {
 }
 
 impl Reference<'_> {
+    /// The release, unless the version says it already: `GLIBC_2.34` is of glibc 2.34.
+    fn news(&self) -> Option<&str> {
+        let said = self.version.and_then(|version| version.strip_prefix("GLIBC_"));
+        self.since.filter(|since| since.strip_prefix("glibc ") != said || said.is_none())
+    }
+
     fn to_text(&self) -> String {
         let words: Vec<String> = [
             self.version.map(|version| brief(version).into_owned()),
-            self.since.map(|since| format!("({})", brief(since))),
+            self.news().map(|since| format!("({})", brief(since))),
             self.library.map(|library| format!("from {}", brief(library))),
             self.member.map(|member| format!("in {}", brief(member))),
         ]

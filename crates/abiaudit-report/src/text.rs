@@ -135,35 +135,46 @@ fn write_evidence(
 }
 
 /// What a group does not show.
+#[derive(Default)]
 struct Folded {
-    items: usize,
-    /// The items are all symbols.
-    symbols: bool,
+    /// Symbols of findings whose evidence is symbols.
+    symbols: usize,
+    /// Whole findings with other evidence, or none.
+    findings: usize,
+    /// Pieces of evidence, other than symbols, of findings that are shown.
+    evidence: usize,
     files: usize,
 }
 
 impl Folded {
     /// `None` when everything is shown.
     fn of(group: &RuleGroup<'_>, limits: &Limits) -> Option<Self> {
-        let mut folded = Self { items: 0, symbols: true, files: 0 };
+        let mut folded = Self::default();
         for (index, finding) in group.findings.iter().enumerate() {
-            let hidden = if index < limits.findings {
+            let is_shown = index < limits.findings;
+            let of_symbols = finding.evidence.first().is_some_and(|evidence| evidence.symbol.is_some());
+            let hidden = if is_shown {
                 finding.unnamed_after(limits.evidence)
             } else {
                 finding.count.max(finding.evidence.len()).max(1)
             };
-            if hidden > 0 {
-                folded.items += hidden;
-                folded.files += 1;
-                folded.symbols &= finding.evidence.first().is_some_and(|evidence| evidence.symbol.is_some());
+            folded.files += usize::from(hidden > 0);
+            match (of_symbols, is_shown) {
+                (true, _) => folded.symbols += hidden,
+                (false, true) => folded.evidence += hidden,
+                (false, false) => folded.findings += 1,
             }
         }
-        (folded.items > 0).then_some(folded)
+        (folded.files > 0).then_some(folded)
     }
 
-    /// `12 more symbols in 2 files`.
+    /// `12 more symbols in 2 files`, `3 more findings in 3 files`, `404 more`.
     fn to_text(&self) -> String {
-        let noun = if self.symbols { "more symbol" } else { "more finding" };
-        format!("{} in {}", counted(self.items, noun), counted(self.files, "file"))
+        let files = counted(self.files, "file");
+        match (self.symbols, self.findings) {
+            (0, 0) => format!("{} more", self.evidence),
+            (0, findings) => format!("{} in {files}", counted(findings, "more finding")),
+            (symbols, _) => format!("{} in {files}", counted(symbols, "more symbol")),
+        }
     }
 }

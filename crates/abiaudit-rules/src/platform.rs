@@ -58,9 +58,9 @@ pub fn claims(platforms: &[PlatformTag], requested: Option<&str>, policies: &Pol
 /// The C library that an object was linked against, where that can be told: by its loader or by what it needs.
 /// `NEEDED libc.so` comes from musl cross toolchains; glibc's own is a linker script that nothing can need.
 pub fn libc_of(object: &Object) -> Option<Libc> {
-    let interpreter = object.interpreter.iter().map(|i| i.to_text());
+    let interpreter = object.interpreter.iter().map(abiaudit_elf::Name::to_text);
     let base = interpreter.map(|path| path.rsplit('/').next().unwrap_or_default().to_owned());
-    let needed = object.dynamic.needed.iter().map(|n| n.to_text());
+    let needed = object.dynamic.needed.iter().map(abiaudit_elf::Name::to_text);
     let names: Vec<String> = base.chain(needed).collect();
     let musl =
         names.iter().any(|n| n.starts_with("ld-musl-") || n.starts_with("libc.musl-") || n == "libc.so");

@@ -150,19 +150,19 @@ fn export_line(export: &SymbolExport) -> String {
         (Some(version), false) => format!("@{version}"),
         (None, _) => "no version".to_owned(),
     };
-    let mut line = format!("{:<16} {version:<20}", export.library);
+    let mut life = Vec::new();
     if let Some(since) = export.since {
         let exact = if export.since_exact { "since" } else { "at the latest since" };
-        line += &format!(" {exact} {} {since}", export.project);
+        life.push(format!("{exact} {} {since}", export.project));
     }
     if let Some(until) = export.until {
         let exact = if export.until_exact { "until" } else { "at the latest until" };
-        line += &format!(", {exact} {until}");
+        life.push(format!("{exact} {until}"));
     }
     if let Some(moved) = export.moved_to {
-        line += &format!(", then in {moved}");
+        life.push(format!("then in {moved}"));
     }
-    format!("{line}  [{}]", export.archs.join(", "))
+    format!("{:<16} {version:<20} {}  [{}]", export.library, life.join(", "), export.archs.join(", "))
 }
 
 fn write_library(out: &mut dyn Write, library: &Library) -> io::Result<()> {
