@@ -33,17 +33,18 @@ pub struct GnuHash {
 impl GnuHash {
     /// Symbols whose hash equals that of the name: the caller compares names. Ends at the end of the chain.
     pub fn candidates(&self, hash: u32) -> impl Iterator<Item = u32> + '_ {
-        let start = if self.may_contain(hash) { self.bucket(hash) } else { None };
-        let mut next = start;
+        self.chain(hash).filter_map(|(symbol, equal)| equal.then_some(symbol))
+    }
+
+    /// Every symbol of the chain that a hash leads to, and whether its own hash is that. Nothing if the Bloom filter
+    /// says so.
+    pub(crate) fn chain(&self, hash: u32) -> impl Iterator<Item = (u32, bool)> + '_ {
+        let mut next = if self.may_contain(hash) { self.bucket(hash) } else { None };
         std::iter::from_fn(move || {
-            loop {
-                let symbol = next?;
-                let chain = *self.chains.get(symbol.checked_sub(self.first_symbol)? as usize)?;
-                next = if chain & 1 == 1 { None } else { symbol.checked_add(1) };
-                if chain | 1 == hash | 1 {
-                    return Some(symbol);
-                }
-            }
+            let symbol = next?;
+            let word = *self.chains.get(symbol.checked_sub(self.first_symbol)? as usize)?;
+            next = if word & 1 == 1 { None } else { symbol.checked_add(1) };
+            Some((symbol, word | 1 == hash | 1))
         })
     }
 

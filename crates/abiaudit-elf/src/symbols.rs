@@ -228,6 +228,40 @@ impl Symbols {
         index[start..].iter().take_while(|&&i| self.name_at(i) == name).filter_map(|&i| self.get(i)).collect()
     }
 
+    /// Calls `visit` with index and symbol of each of the [`definitions`](Self::definitions) of `name` until it says
+    /// false. For look-ups of one name in many objects: `hash` is its [`gnu_hash`], computed once, and nothing is
+    /// allocated. Returns the number of table entries that were looked at, so that callers can bound their work in
+    /// files whose hash chains are made to be long.
+    pub fn visit_definitions<'s>(
+        &'s self,
+        name: &[u8],
+        hash: u32,
+        mut visit: impl FnMut(u32, &'s Symbol) -> bool,
+    ) -> u64 {
+        let mut looked_at = 0;
+        if let Some(table) = &self.gnu_hash {
+            for (index, hash_is_equal) in table.chain(hash) {
+                looked_at += 1;
+                let symbol = if hash_is_equal { self.get(index) } else { None };
+                if let Some(symbol) = symbol.filter(|s| s.is_exported() && self.name(s) == name)
+                    && !visit(index, symbol)
+                {
+                    break;
+                }
+            }
+            return looked_at;
+        }
+        let by_name = self.by_name.get_or_init(|| self.sorted_exports());
+        let start = by_name.partition_point(|&i| self.name_at(i) < name);
+        for &index in by_name.iter().skip(start).take_while(|&&i| self.name_at(i) == name) {
+            looked_at += 1;
+            if self.get(index).is_some_and(|symbol| !visit(index, symbol)) {
+                break;
+            }
+        }
+        looked_at
+    }
+
     fn name_at(&self, index: u32) -> &[u8] {
         self.get(index).map(|s| self.name(s)).unwrap_or_default()
     }
