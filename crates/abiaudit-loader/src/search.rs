@@ -35,7 +35,8 @@
 //! * `DT_FILTER` and `DT_AUXILIARY` are not followed; a vendored libc that musl would turn away is not recognised.
 
 mod expand;
-mod index;
+pub(crate) mod index;
+pub(crate) mod loading;
 mod resolution;
 mod walk;
 
@@ -129,6 +130,8 @@ pub enum FoundBy {
     },
     /// The `DT_NEEDED` itself is a path.
     Path,
+    /// In one of the loader's default directories. [`resolve`] knows of none, so it never says this.
+    DefaultDirectory,
 }
 
 /// Longest [`Need::chain`] that is kept.
@@ -139,5 +142,5 @@ pub const CHAIN_MAX: usize = 64;
 /// Time and memory are bounded: in a set that is made to be slow, roots whose turn does not come are listed in
 /// [`Resolution::unwalked`].
 pub fn resolve(libraries: &[Library<'_>], libc: Libc) -> Resolution {
-    walk::resolve(index::Index::new(libraries, libc))
+    walk::resolve(index::Index::new(libraries, libc, index::Surroundings::default()))
 }

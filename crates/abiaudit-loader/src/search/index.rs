@@ -16,6 +16,9 @@ pub(crate) type DirectoryId = u32;
 /// Position of a member in the set.
 pub(crate) type MemberId = u32;
 
+/// Class, byte order and machine number.
+pub(crate) type Machine = (Class, Endian, u16);
+
 /// Longest file name that musl searches for, in bytes (`NAME_MAX`).
 const NAME_MAX: usize = 255;
 
@@ -31,6 +34,19 @@ pub(crate) struct Index {
     by_path: HashMap<(DirectoryId, NameId), MemberId>,
     /// Per directory: the hardware capability directories below it (`glibc-hwcaps/*`).
     hwcaps: Vec<Vec<DirectoryId>>,
+    /// The loader's cache and default directories.
+    pub(crate) default_directories: SearchList,
+    /// What programs ask for with `dlopen`, in the order of [`Surroundings::requests`].
+    pub(crate) requests: Vec<Request>,
+}
+
+/// What surrounds a set of libraries in a process.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Surroundings<'a> {
+    /// Directories that are searched last, in order.
+    pub(crate) default_directories: &'a [&'a str],
+    /// Names and paths that are asked for by `dlopen` rather than `DT_NEEDED`.
+    pub(crate) requests: &'a [&'a str],
 }
 
 #[derive(Debug)]
@@ -40,7 +56,7 @@ pub(crate) struct Member {
     pub(crate) soname: Option<NameId>,
     /// The first member that is the same file.
     pub(crate) file: MemberId,
-    pub(crate) machine: (Class, Endian, u16),
+    pub(crate) machine: Machine,
     pub(crate) role: Role,
     /// glibc loads it as a library: `ET_DYN` without `DF_1_PIE`, with a dynamic section, for Linux.
     loadable: bool,
@@ -138,7 +154,7 @@ pub(crate) struct Hit {
 }
 
 impl Index {
-    pub(crate) fn new(libraries: &[Library<'_>], libc: Libc) -> Self {
+    pub(crate) fn new(libraries: &[Library<'_>], libc: Libc, surroundings: Surroundings<'_>) -> Self {
         let mut builder = Builder::new(libc);
         for library in libraries {
             builder.place(library.path);
@@ -146,7 +162,7 @@ impl Index {
         let files = same_files(libraries);
         let members = (0..).zip(libraries).zip(files);
         let members = members.map(|((id, library), file)| builder.member(id, library, file)).collect();
-        builder.finish(members)
+        builder.finish(members, surroundings)
     }
 
     /// Members with that file name or soname that could be loaded beside `from`, in order.
@@ -172,7 +188,7 @@ impl Index {
     /// glibc's `open_verify` passes over other classes and machines and ends with an error on all else that is
     /// wrong. musl opens the first file of the name and maps it; it never compares machines, so a foreign file ends
     /// the search.
-    pub(crate) fn admission(&self, machine: (Class, Endian, u16), candidate: MemberId) -> Admission {
+    pub(crate) fn admission(&self, machine: Machine, candidate: MemberId) -> Admission {
         let member = &self.members[candidate as usize];
         let (class, endian, number) = member.machine;
         match self.libc {
@@ -191,7 +207,7 @@ impl Index {
         &self,
         list: &SearchList,
         name: NameId,
-        machine: (Class, Endian, u16),
+        machine: Machine,
         steps: &mut u64,
     ) -> Option<Hit> {
         let candidates = named(&self.by_file_name, name);
@@ -267,6 +283,13 @@ fn named(table: &[Vec<MemberId>], name: NameId) -> &[MemberId] {
 }
 
 impl Member {
+    /// musl's libc, which is its loader too.
+    pub(crate) fn is_musl(&self) -> bool {
+        let soname =
+            self.soname_text.as_deref().filter(|name| name.starts_with("libc.")).is_some_and(is_musl);
+        soname || expand::split_path(&self.path).1.starts_with("ld-musl-")
+    }
+
     /// The entry at a byte offset of the search path that counts, and the tag of that path.
     pub(crate) fn raw_entry(&self, offset: u32, libc: Libc) -> Option<(PathTag, &str)> {
         let (tag, path) = effective_path(self.rpath.as_deref(), self.runpath.as_deref())?;
@@ -487,7 +510,14 @@ impl Builder {
         Target { name, file_name, place }
     }
 
-    fn finish(self, members: Vec<Member>) -> Index {
+    fn finish(mut self, members: Vec<Member>, surroundings: Surroundings<'_>) -> Index {
+        let known = surroundings.default_directories.iter().filter_map(|&path| self.directories.get(path));
+        let default_directories = SearchList::new(known.map(|&id| (id, 0)).collect(), &mut self.lists);
+        let requests = surroundings.requests.iter().map(|&text| {
+            let kind = self.request_kind(text, &Tokens::new("/", None));
+            Request { kind, text: text.to_owned() }
+        });
+        let requests = requests.collect();
         let mut by_file_name = vec![Vec::new(); self.names.len()];
         let mut by_soname = vec![Vec::new(); self.names.len()];
         for (id, member) in (0..).zip(&members) {
@@ -503,6 +533,8 @@ impl Builder {
             by_file_name,
             by_soname,
             by_path: self.by_path,
+            default_directories,
+            requests,
             members,
         }
     }
