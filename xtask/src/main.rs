@@ -7,6 +7,7 @@
 )]
 
 mod bench;
+mod bindings;
 mod corpus;
 mod demo;
 mod differential;
@@ -30,6 +31,7 @@ const TASKS: &[(&str, &str, Task)] = &[
     ("differential", "compare verdicts with auditwheel's [--live] [WHEEL..]", differential::run),
     ("hostile", "run the hostile wheels of another generator --generator PATH", hostile::run),
     ("bench", "measure against bsdtar and auditwheel, write docs/benchmarks.md [WHEEL..]", bench::run),
+    ("bindings", "compare the simulated loader with ld.so on real imports [SEQUENCE..]", bindings::run),
     ("fuzz", "fuzz each reader for so many seconds (60)", fuzz::run),
     ("docs", "write docs/rules.md, docs/cli.md and docs/schema anew", docs::run),
     ("gen-policies", "make policies/symbols from the ziglang wheel and Debian packages", gen_policies::run),
