@@ -6,7 +6,12 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     // Bombs are for the hostile tests; here they would only be slow.
-    let limits = Limits { max_member_size: 1 << 22, max_total_size: 1 << 24, max_dictionary: 1 << 22, ..Limits::default() };
+    let limits = Limits {
+        max_member_size: 1 << 22,
+        max_total_size: 1 << 24,
+        max_dictionary: 1 << 22,
+        ..Limits::default()
+    };
     let Ok(archive) = Archive::from_bytes(bytes.to_vec(), &limits) else { return };
     let mut scratch = Scratch::new();
     let _ = DistInfo::read(&archive, None, &mut scratch);

@@ -10,9 +10,17 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("abiaudit-report", &[]),
     ("abiaudit-scan", &["abiaudit-elf", "abiaudit-wheel"]),
     ("abiaudit-loader", &["abiaudit-elf"]),
+    ("abiaudit-detect", &["abiaudit-elf", "abiaudit-policy", "abiaudit-wheel"]),
     (
         "abiaudit-rules",
-        &["abiaudit-elf", "abiaudit-wheel", "abiaudit-policy", "abiaudit-scan", "abiaudit-loader"],
+        &[
+            "abiaudit-elf",
+            "abiaudit-wheel",
+            "abiaudit-policy",
+            "abiaudit-scan",
+            "abiaudit-loader",
+            "abiaudit-detect",
+        ],
     ),
     (
         "abiaudit",
@@ -22,13 +30,14 @@ const LAYERS: &[(&str, &[&str])] = &[
             "abiaudit-policy",
             "abiaudit-scan",
             "abiaudit-loader",
+            "abiaudit-detect",
             "abiaudit-rules",
             "abiaudit-report",
         ],
     ),
     // Writes ELF files with the reader's test support; the others may use it in tests.
     ("abiaudit-testing", &["abiaudit-elf"]),
-    ("xtask", &["abiaudit-policy", "abiaudit-testing"]),
+    ("xtask", &["abiaudit-elf", "abiaudit-loader", "abiaudit-policy", "abiaudit-testing"]),
 ];
 
 /// One line for each crate that breaks the order.
