@@ -39,6 +39,8 @@ pub struct Audit<'a> {
     pub requires: BTreeSet<String>,
     /// Strong references without a version that only the system, or nobody, can serve.
     pub open_references: Vec<OpenReference>,
+    /// All references were looked at. False only for an input that is made to be slow.
+    pub references_complete: bool,
     /// The verdict for the platform; `None` without native code for it.
     pub verdict: Option<Verdict>,
     /// Per object the first root that loads it; itself if none does.
@@ -96,11 +98,12 @@ impl<'a> Audit<'a> {
             externals: Vec::new(),
             requires,
             open_references: Vec::new(),
+            references_complete: true,
             verdict: None,
             first_roots,
         };
         audit.externals = external::externals(&audit);
-        audit.open_references = references::open_references(&audit);
+        (audit.open_references, audit.references_complete) = references::open_references(&audit);
         audit.verdict = verdict::judge(&audit);
         audit
     }

@@ -1,9 +1,9 @@
 //! What stands between an input and a target.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use abiaudit_elf::{IsaLevel, SymbolVersion};
+use abiaudit_elf::{IsaLevel, Object, SymbolVersion};
 use abiaudit_loader::search::Outcome;
 use abiaudit_policy::{LibraryVerdict, NodeVerdict, Target};
 
@@ -119,12 +119,16 @@ pub(crate) struct Demands {
     isa: Vec<(usize, IsaLevel)>,
     python: Vec<(usize, Vec<String>)>,
     unreachable: Vec<LibraryBlocker>,
+    /// Per object, filled when one of its nodes blocks.
+    by_version: Vec<OnceCell<SymbolsByVersion>>,
 }
 
 struct NodeDemand {
     object: usize,
     library: String,
     node: String,
+    /// `vna_other`
+    index: u16,
     /// The symbols that use the node, looked up when it blocks some target.
     users: OnceCell<Vec<Option<String>>>,
 }
@@ -146,6 +150,7 @@ impl Demands {
             isa: isa(audit),
             python: python_needs(audit),
             unreachable: unreachable(audit),
+            by_version: audit.objects.iter().map(|_| OnceCell::new()).collect(),
         }
     }
 
@@ -171,7 +176,10 @@ impl Demands {
                 NodeVerdict::TooNew { ceiling } => (ceiling.clone(), SymbolReason::TooNew),
                 NodeVerdict::Unknown => (None, SymbolReason::NoSuchNode),
             };
-            let users = demand.users.get_or_init(|| users_of_node(audit, demand));
+            let users = demand.users.get_or_init(|| match self.by_version.get(demand.object) {
+                Some(by_version) => users_of_node(audit, demand, by_version),
+                None => Vec::new(),
+            });
             blockers.extend(users.iter().cloned().map(|symbol| SymbolBlocker {
                 object: demand.object,
                 library: demand.library.clone(),
@@ -253,6 +261,7 @@ fn node_demands(audit: &Audit<'_>) -> Vec<NodeDemand> {
                 object: index,
                 library: library.clone(),
                 node: version.name.to_text(),
+                index: version.index & VERSION_INDEX,
                 users: OnceCell::new(),
             }));
         }
@@ -260,13 +269,20 @@ fn node_demands(audit: &Audit<'_>) -> Vec<NodeDemand> {
     demands
 }
 
-/// The symbols that use a node; `None` alone if no symbol does.
-fn users_of_node(audit: &Audit<'_>, demand: &NodeDemand) -> Vec<Option<String>> {
+/// The symbols that use a node; `None` alone if no symbol does. `by_version` holds the object's symbols by version
+/// index, so that asking about each of many nodes costs no walk over all symbols.
+fn users_of_node(
+    audit: &Audit<'_>,
+    demand: &NodeDemand,
+    by_version: &OnceCell<SymbolsByVersion>,
+) -> Vec<Option<String>> {
     let Some(entry) = audit.objects.get(demand.object) else { return Vec::new() };
     let object = entry.object;
-    let mut users: Vec<Option<String>> = object
-        .symbols
-        .undefined()
+    let users = by_version.get_or_init(|| symbols_by_version(object)).get(&demand.index);
+    let mut users: Vec<Option<String>> = users
+        .into_iter()
+        .flatten()
+        .filter_map(|&i| object.symbols.get(i))
         .filter(|s| match object.version_of(s) {
             SymbolVersion::Needed(need, version) => {
                 version.name == *demand.node.as_str() && need.library == *demand.library.as_str()
@@ -279,6 +295,22 @@ fn users_of_node(audit: &Audit<'_>, demand: &NodeDemand) -> Vec<Option<String>> 
     users.dedup();
     if users.is_empty() { vec![None] } else { users }
 }
+
+/// Undefined symbols by `DT_VERSYM` index, as positions in the table.
+type SymbolsByVersion = HashMap<u16, Vec<u32>>;
+
+fn symbols_by_version(object: &Object) -> SymbolsByVersion {
+    let mut by_version = SymbolsByVersion::new();
+    for (position, symbol) in (1..).zip(object.symbols.iter()) {
+        if symbol.is_undefined() {
+            by_version.entry(symbol.version & VERSION_INDEX).or_default().push(position);
+        }
+    }
+    by_version
+}
+
+/// The part of a `DT_VERSYM` entry that is the index; the rest is the hidden bit.
+const VERSION_INDEX: u16 = 0x7fff;
 
 fn unversioned_demands(audit: &Audit<'_>) -> Vec<UnversionedDemand> {
     let demand = |reference: &OpenReference| {

@@ -104,8 +104,15 @@ impl Scope {
     }
 }
 
-pub(crate) fn open_references(audit: &Audit<'_>) -> Vec<OpenReference> {
-    let Some(platform) = audit.platform else { return Vec::new() };
+/// Bound on look-ups of names in objects. Real wheels take below a tenth of it; a set of objects that is made to be
+/// slow is not looked at to its end.
+const LOOKUPS_MAX: usize = 20_000_000;
+
+/// The references, and whether all were looked at.
+pub(crate) fn open_references(audit: &Audit<'_>) -> (Vec<OpenReference>, bool) {
+    let Some(platform) = audit.platform else { return (Vec::new(), true) };
+    let mut lookups = 0_usize;
+    let mut complete = true;
     let mut scopes: BTreeMap<usize, Scope> = BTreeMap::new();
     let mut open = Vec::new();
     let mut exports: HashMap<String, Vec<Export>> = HashMap::new();
@@ -118,6 +125,11 @@ pub(crate) fn open_references(audit: &Audit<'_>) -> Vec<OpenReference> {
         let root = audit.root_of(index);
         let scope = scopes.entry(root).or_insert_with(|| Scope::of(audit, index, platform));
         for symbol in wanted {
+            lookups = lookups.saturating_add(scope.members.len());
+            if lookups > LOOKUPS_MAX {
+                complete = false;
+                break;
+            }
             let name = object.symbols.name(symbol);
             if scope.defines(audit, name) {
                 continue;
@@ -138,7 +150,7 @@ pub(crate) fn open_references(audit: &Audit<'_>) -> Vec<OpenReference> {
         }
     }
     look_elsewhere(audit, &mut open);
-    open
+    (open, complete)
 }
 
 fn is_wanted(object: &abiaudit_elf::Object, symbol: &Symbol) -> bool {

@@ -3,13 +3,13 @@
 //! ## What it does
 //! Reports what no matching age of the system mends: version nodes that no release of the architecture has for users
 //! (`GLIBC_PRIVATE`, another architecture's, a vendor's own); symbols that a library of the claimed system had and a
-//! newer one has no longer, or keeps in a library that is not loaded with the object; on musl, symbols that musl lacks
-//! or got after the claimed release.
+//! newer one has no longer, or keeps in another library (which ld.so accepts since 2.30, if it is loaded with the
+//! object); on musl, symbols that musl lacks or got after the claimed release.
 //! A symbol that the tables do not know at its node is a warning: a vendor may have added it.
 //!
 //! ## Why is this bad?
-//! ``ImportError: version `GLIBC_PRIVATE' not found``, `undefined symbol: scalbln, version GLIBC_2.2.5` on systems newer
-//! than the tag, or `Error relocating x.so: __cxa_thread_atexit_impl: symbol not found` on Alpine. A platform tag is a
+//! ``ImportError: version `GLIBC_PRIVATE' not found``, `symbol scalbln, version GLIBC_2.2.5 not defined in file libc.so.6`
+//! on systems newer than the tag's oldest, or `Error relocating x.so: __cxa_thread_atexit_impl: symbol not found` on Alpine. A platform tag is a
 //! promise for all newer systems too.
 //!
 //! ## Example
@@ -20,7 +20,8 @@
 //! musl, not against glibc headers with its fortified functions (`__memcpy_chk`).
 //!
 //! ## References
-//! auditwheel #272; microsoft/rego-cpp #226; PEP 600; PEP 656.
+//! auditwheel #272; glibc bug 24741 (before 2.30 only the named library counts); microsoft/rego-cpp #226; PEP 600;
+//! PEP 656.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -149,6 +150,10 @@ fn fault(all: &[Export], node: &str, library: &str, later: &[Release]) -> Option
     Some(Fault::Moved { at: lacking, to })
 }
 
+/// Until then the library that `DT_VERNEED` names had to have the symbol ("not defined in file libc.so.6 with link time
+/// reference"); since then ld.so looks on among all that is loaded (glibc bug 24741, elf/dl-lookup.c).
+const ANY_LIBRARY_WILL_DO: Release = Release::new(2, 30);
+
 fn report_faults(
     audit: &Audit<'_>,
     platform: Platform,
@@ -171,6 +176,11 @@ fn report_faults(
     for (evidence, fault) in found {
         match fault {
             Fault::Unheard => unheard.push(evidence),
+            Fault::Moved { at, to } if at < ANY_LIBRARY_WILL_DO => {
+                let elsewhere =
+                    if to.is_empty() { String::new() } else { format!(", {} has it", to.join(", ")) };
+                gone.push(evidence.with_note(format!("glibc {at} has it no longer there{elsewhere}")));
+            }
             // libc is in every process.
             Fault::Moved { to, .. } if to.iter().any(|l| *l == "libc.so.6" || needed.contains(l)) => {}
             Fault::Moved { at, to } => {
@@ -307,6 +317,23 @@ mod tests {
             "GLIBC_2.2.5",
         );
         assert!(findings("ABI102", &wheel(TAGS, &elf)).is_empty());
+    }
+
+    #[test]
+    fn before_2_30_only_the_named_library_counts() {
+        let elf = module().needed("libm.so.6").undefined_versioned("scalbln", "libc.so.6", "GLIBC_2.2.5");
+        let found = findings("ABI102", &wheel(TAGS, &elf));
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Error));
+        assert!(found[0].evidence[0].note.as_deref().unwrap().contains("libm.so.6 has it"));
+    }
+
+    #[test]
+    fn since_2_30_any_library_that_is_loaded_will_do() {
+        let tags = "cp312-cp312-manylinux_2_34_x86_64";
+        let elf = module().undefined_versioned("scalbln", "libc.so.6", "GLIBC_2.2.5");
+        let found = findings("ABI102", &wheel(tags, &elf));
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Warning), "the interpreter has libm");
+        assert!(findings("ABI102", &wheel(tags, &elf.needed("libm.so.6"))).is_empty());
     }
 
     #[test]
