@@ -82,9 +82,13 @@ impl Symbol {
 
     /// Defined and visible to other objects: not local, not hidden, not internal.
     pub fn is_exported(&self) -> bool {
-        !self.is_undefined()
-            && self.binding() != Binding::Local
+        self.is_global_definition()
             && matches!(self.visibility(), Visibility::Default | Visibility::Protected)
+    }
+
+    /// Defined and not local, whatever its visibility.
+    fn is_global_definition(&self) -> bool {
+        !self.is_undefined() && self.binding() != Binding::Local
     }
 
     /// `STB_WEAK`
@@ -223,15 +227,13 @@ impl Symbols {
         if let Some(table) = &self.gnu_hash {
             return table.candidates(gnu_hash(name)).filter_map(|i| self.get(i)).filter(matches).collect();
         }
-        let index = self.by_name.get_or_init(|| self.sorted_exports());
-        let start = index.partition_point(|&i| self.name_at(i) < name);
-        index[start..].iter().take_while(|&&i| self.name_at(i) == name).filter_map(|&i| self.get(i)).collect()
+        self.named(name).filter_map(|i| self.get(i)).filter(matches).collect()
     }
 
-    /// Calls `visit` with index and symbol of each of the [`definitions`](Self::definitions) of `name` until it says
-    /// false. For look-ups of one name in many objects: `hash` is its [`gnu_hash`], computed once, and nothing is
-    /// allocated. Returns the number of table entries that were looked at, so that callers can bound their work in
-    /// files whose hash chains are made to be long.
+    /// Calls `visit` with index and symbol of every definition of `name` that is not local, hidden ones too (loaders
+    /// differ in whether they see these), until it says false. For look-ups of one name in many objects: `hash` is its
+    /// [`gnu_hash`], computed once, and nothing is allocated. Returns the number of table entries that were looked at,
+    /// so that callers can bound their work in files whose hash chains are made to be long.
     pub fn visit_definitions<'s>(
         &'s self,
         name: &[u8],
@@ -243,7 +245,7 @@ impl Symbols {
             for (index, hash_is_equal) in table.chain(hash) {
                 looked_at += 1;
                 let symbol = if hash_is_equal { self.get(index) } else { None };
-                if let Some(symbol) = symbol.filter(|s| s.is_exported() && self.name(s) == name)
+                if let Some(symbol) = symbol.filter(|s| s.is_global_definition() && self.name(s) == name)
                     && !visit(index, symbol)
                 {
                     break;
@@ -251,9 +253,7 @@ impl Symbols {
             }
             return looked_at;
         }
-        let by_name = self.by_name.get_or_init(|| self.sorted_exports());
-        let start = by_name.partition_point(|&i| self.name_at(i) < name);
-        for &index in by_name.iter().skip(start).take_while(|&&i| self.name_at(i) == name) {
+        for index in self.named(name) {
             looked_at += 1;
             if self.get(index).is_some_and(|symbol| !visit(index, symbol)) {
                 break;
@@ -262,13 +262,20 @@ impl Symbols {
         looked_at
     }
 
+    /// Definitions of a name by the index that is made at the first call, in table order.
+    fn named<'s>(&'s self, name: &'s [u8]) -> impl Iterator<Item = u32> + 's {
+        let by_name = self.by_name.get_or_init(|| self.sorted_definitions());
+        let start = by_name.partition_point(|&i| self.name_at(i) < name);
+        by_name.iter().skip(start).copied().take_while(move |&i| self.name_at(i) == name)
+    }
+
     fn name_at(&self, index: u32) -> &[u8] {
         self.get(index).map(|s| self.name(s)).unwrap_or_default()
     }
 
-    fn sorted_exports(&self) -> Vec<u32> {
-        let exported = |i: &u32| self.get(*i).is_some_and(Symbol::is_exported);
-        let mut index: Vec<u32> = (1..=self.entries.len() as u32).filter(exported).collect();
+    fn sorted_definitions(&self) -> Vec<u32> {
+        let is_wanted = |i: &u32| self.get(*i).is_some_and(Symbol::is_global_definition);
+        let mut index: Vec<u32> = (1..=self.entries.len() as u32).filter(is_wanted).collect();
         index.sort_by(|&a, &b| self.name_at(a).cmp(self.name_at(b)).then(a.cmp(&b)));
         index
     }
