@@ -19,15 +19,17 @@
 //! * Protected symbols bind to their own object once any definition is found; hidden ones without a look-up.
 //! * A COPY relocation looks past the program for what to copy; references of others find the program's copy first.
 //!
-//! Sources and measurements: glibc 2.36 and later; compared with `LD_DEBUG=bindings` by `cargo xtask bindings`.
+//! Compared with `LD_DEBUG=bindings` of glibc 2.36 on real packages by `cargo xtask bindings`, and on small processes by
+//! `tests/processes.rs`.
 //!
 //! # musl (`ldso/dynlink.c`: `find_sym2`, `do_relocs`, `dlopen`)
 //! * The same lists in the same order: while `dlopen` relocates, the list of R is appended to the global one and is
 //!   taken off again if the mode is not `RTLD_GLOBAL`.
 //! * Versions are not compared; definitions with the hidden bit in `DT_VERSYM` are not seen.
-//! * No `STB_GNU_UNIQUE`, no `DF_SYMBOLIC`; references to hidden and protected symbols are looked up like any other.
+//! * No `STB_GNU_UNIQUE`, no `DF_SYMBOLIC`, no visibility: hidden definitions serve others, and references to hidden
+//!   and protected symbols are looked up like any other.
 //!
-//! The musl half is written from the source and tested on constructed objects, not compared with a running musl.
+//! Compared with musl 1.2.3 on small processes only (`tests/processes.rs`), not on real packages.
 //!
 //! # Not modelled
 //! * Lazy binding after later `dlopen`s: each object is bound as a whole when it is loaded, which is what Python asks

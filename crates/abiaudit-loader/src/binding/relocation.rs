@@ -6,10 +6,6 @@ use crate::binding::rules::{Reach, Wanted, version};
 use crate::binding::simulation::Simulation;
 use crate::binding::{Binding, Provided, Provider, Via};
 
-/// Bound on the work for all look-ups, in objects asked and hash chain entries seen. A process of 300 objects takes
-/// some five million.
-const STEPS_MAX: u64 = 200_000_000;
-
 /// A definition that a look-up found.
 #[derive(Clone, Copy)]
 struct Found {
@@ -85,7 +81,7 @@ impl<'a> Simulation<'_, 'a, '_> {
             if symbol.uses.is_empty() || symbol.binding() == abiaudit_elf::Binding::Local {
                 continue;
             }
-            if self.steps > STEPS_MAX {
+            if self.steps_left == 0 {
                 self.process.unbound.push(self.process.graph.id(object));
                 return;
             }
@@ -149,13 +145,19 @@ impl<'a> Simulation<'_, 'a, '_> {
     fn ask(&mut self, object: u32, wanted: &Wanted<'_>, via: Via) -> Option<Found> {
         let files = self.scenario.files;
         if let Some(file) = files.get(object as usize) {
+            if !self.searchable[object as usize] {
+                return None;
+            }
             let contents = file.library.object;
-            let symbol = self.rules.select(contents, wanted, &mut self.steps)?;
+            let mut steps = 0;
+            let symbol = self.rules.select(contents, wanted, &mut steps);
+            self.steps_left = self.steps_left.saturating_sub(steps);
+            let symbol = symbol?;
             let is_unique = |s: &Symbol| s.binding() == abiaudit_elf::Binding::Unique;
             let unique = self.rules.has_unique() && contents.symbols.get(symbol).is_some_and(is_unique);
             return Some(Found { provider: Provider::File { file: object, symbol }, unique, via });
         }
-        self.steps += 1;
+        self.steps_left = self.steps_left.saturating_sub(1);
         let library = object - files.len() as u32;
         let provided = self.scenario.system.get(library as usize)?;
         let provided = provided.provides(wanted.name, wanted.version.map(|version| version.name))?;

@@ -93,7 +93,7 @@ impl Glibc {
             SymbolType::Other(_) => symbol_type == COMMON,
             _ => true,
         };
-        if no_value || !is_data_or_code || matches!(symbol.binding(), Binding::Local | Binding::Other(_)) {
+        if no_value || !is_data_or_code {
             return Verdict::No;
         }
         if !object.versions.present {
@@ -129,7 +129,13 @@ impl Rules for Glibc {
             }
             found.is_none()
         });
-        found.or(default.filter(|_| defaults == 1))
+        // What matches is not always seen, but ends the search in this object.
+        let is_seen = |symbol: &Symbol| {
+            matches!(symbol.visibility(), Visibility::Default | Visibility::Protected)
+                && matches!(symbol.binding(), Binding::Global | Binding::Weak | Binding::Unique)
+        };
+        let matched = found.or(default.filter(|_| defaults == 1))?;
+        object.symbols.get(matched).is_some_and(is_seen).then_some(matched)
     }
 
     fn has_unique(&self) -> bool {

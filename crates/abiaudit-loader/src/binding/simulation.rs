@@ -21,7 +21,15 @@ const LOADING_STEPS_MAX: u64 = 50_000_000;
 /// Where libraries that are no files are placed: a directory that no search path can name, because paths are normal.
 const DESCRIBED: &str = "//described";
 
+/// Bound on the work for all look-ups, in objects asked and hash chain entries seen. A process of 300 objects takes
+/// some five million.
+const STEPS_MAX: u64 = 200_000_000;
+
 pub(crate) fn run(scenario: &Scenario<'_>) -> Process {
+    run_bounded(scenario, STEPS_MAX)
+}
+
+fn run_bounded(scenario: &Scenario<'_>, steps_max: u64) -> Process {
     let stand_ins = stand_ins(scenario);
     let mut libraries: Vec<Library<'_>> = scenario.files.iter().map(|file| file.library).collect();
     libraries.extend(stand_ins.iter().map(|(path, object)| Library { path, object }));
@@ -30,7 +38,7 @@ pub(crate) fn run(scenario: &Scenario<'_>) -> Process {
     let names = names(scenario);
     let surroundings = Surroundings { default_directories: &directories, requests: &names };
     let index = Index::new(&libraries, scenario.libc, surroundings);
-    let mut simulation = Simulation::new(scenario, &index, &names);
+    let mut simulation = Simulation::new(scenario, &index, &names, steps_max);
     simulation.start();
     for (number, event) in scenario.events.iter().enumerate() {
         simulation.event = Some(number);
@@ -113,15 +121,19 @@ pub(crate) struct Simulation<'s, 'a, 'i> {
     lists: u32,
     /// Libraries of the system that are relocated, in order.
     pub(crate) system_in_use: Vec<u32>,
+    /// Per file: it has a hash table, without which it has no definitions (`l_nbuckets` in glibc).
+    pub(crate) searchable: Vec<bool>,
     /// `STB_GNU_UNIQUE` definitions by name.
     pub(crate) unique: HashMap<&'a [u8], Provider>,
-    pub(crate) steps: u64,
+    /// How much more work look-ups may be.
+    pub(crate) steps_left: u64,
     pub(crate) process: Process,
 }
 
 impl<'s, 'a, 'i> Simulation<'s, 'a, 'i> {
-    fn new(scenario: &'s Scenario<'a>, index: &'i Index, names: &'i [&'a str]) -> Self {
+    fn new(scenario: &'s Scenario<'a>, index: &'i Index, names: &'i [&'a str], steps_max: u64) -> Self {
         let objects = index.members.len();
+        let is_searchable = |file: &File<'_>| has_hash_table(file.library.object);
         let graph = Graph {
             files: scenario.files.len() as u32,
             needs: vec![Vec::new(); objects],
@@ -143,8 +155,9 @@ impl<'s, 'a, 'i> Simulation<'s, 'a, 'i> {
             seen: vec![0; objects],
             lists: 0,
             system_in_use: Vec::new(),
+            searchable: scenario.files.iter().map(is_searchable).collect(),
             unique: HashMap::new(),
-            steps: 0,
+            steps_left: steps_max,
             process: Process {
                 loads: Vec::new(),
                 global: Vec::new(),
@@ -266,7 +279,8 @@ impl<'s, 'a, 'i> Simulation<'s, 'a, 'i> {
             }
             match self.request(Asker::Object(object), request) {
                 Some(needed) => self.process.graph.needs[object as usize].push(needed),
-                None if matches!(request.kind, RequestKind::Empty) => {}
+                // musl serves its own names even where its file is not in the set.
+                None if matches!(request.kind, RequestKind::Empty | RequestKind::Libc) => {}
                 None => self.miss(Some(object), &request.text),
             }
         }
@@ -321,8 +335,43 @@ impl<'s, 'a, 'i> Simulation<'s, 'a, 'i> {
     }
 }
 
+fn has_hash_table(object: &Object) -> bool {
+    const DT_HASH: i64 = 4;
+    const DT_GNU_HASH: i64 = 0x6fff_fef5;
+    object.dynamic.entries.iter().any(|(tag, _)| matches!(*tag, DT_HASH | DT_GNU_HASH))
+}
+
 /// The member that is musl: both its loader and its libc.
 fn musl_itself(libc: Libc, index: &Index) -> Option<u32> {
     let is_it = |member: &&Member| member.role != Role::Inert && member.is_musl();
     (libc == Libc::Musl).then(|| index.members.iter().find(is_it).map(|member| member.file)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abiaudit_elf::Wants;
+    use abiaudit_elf::test_support::{Arch, ElfWriter};
+
+    #[test]
+    fn says_what_it_did_not_get_to() {
+        let symbols = (0..10).map(|number| format!("f{number}"));
+        let writer = symbols.fold(ElfWriter::new(Arch::X86_64), ElfWriter::undefined);
+        let bytes = writer.build().into_bytes();
+        let Ok(object) = Object::from_bytes(&bytes, &Wants::default()) else { panic!("written to be read") };
+        let library = Library { path: "/a.so", object: &object };
+        let files = [File { library, group: 0 }];
+        let scenario = Scenario {
+            libc: Libc::Glibc,
+            files: &files,
+            system: &[],
+            default_directories: &[],
+            program: Program::File(0),
+            preload: &[],
+            events: &[],
+        };
+        assert_eq!(run_bounded(&scenario, 9).unbound, [crate::binding::ObjectId::File(0)]);
+        assert_eq!(run_bounded(&scenario, 1000).unbound, []);
+        assert_eq!(run_bounded(&scenario, 1000).bindings.len(), 10);
+    }
 }
