@@ -98,11 +98,11 @@ pub fn recorded(program: &Path, directory: &Path, only: &[PathBuf]) -> Result<Ta
         let complaints = judge(wheel, report, &listed);
         let failed = complaints.iter().any(|complaint| complaint.starts_with('!'));
         let verdict = report["verdict"]["tag"].as_str().unwrap_or("-");
-        let theirs = wheel.auditwheel.as_deref().unwrap_or("(fails)");
+        let theirs = wheel.auditwheel.as_deref().unwrap_or("fails");
         let word = if failed { "FAIL" } else { "ok" };
         println!("{word:<4} {verdict:<24} {theirs:<24} {}", wheel.filename);
-        for complaint in complaints {
-            println!("       {complaint}");
+        for line in complaints.iter().chain(&wheel.auditwheel_error) {
+            println!("       {line}");
         }
         *(if failed { &mut tally.failed } else { &mut tally.passed }) += 1;
     }

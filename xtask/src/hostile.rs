@@ -21,7 +21,8 @@ const MOST_MEMORY: u64 = 300_000_000;
 
 #[derive(Deserialize)]
 struct Case {
-    case: String,
+    #[serde(rename = "case")]
+    name: String,
     file: PathBuf,
     expect: String,
 }
@@ -43,7 +44,7 @@ pub fn run(args: &[String]) -> Result<()> {
         let complaints = complaints(&case.expect, &outcome);
         failed += u32::from(!complaints.is_empty());
         let word = if complaints.is_empty() { "ok" } else { "FAIL" };
-        println!("{word:<4} {:<32} {}", case.case, outcome.summary());
+        println!("{word:<4} {:<32} {}", case.name, outcome.summary());
         if !complaints.is_empty() {
             println!("       expected {}: {}", case.expect, complaints.join("; "));
         }

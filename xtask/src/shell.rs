@@ -169,7 +169,9 @@ pub fn sha256(path: &Path) -> Result<String> {
     loop {
         let length = file.read(&mut buffer).with_context(|| format!("cannot read {}", path.display()))?;
         if length == 0 {
-            return Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+            let digits =
+                |byte: &u8| [byte >> 4, byte & 15].map(|d| char::from_digit(d.into(), 16).unwrap_or('?'));
+            return Ok(hasher.finalize().iter().flat_map(digits).collect());
         }
         hasher.update(&buffer[..length]);
     }

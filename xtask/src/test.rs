@@ -3,13 +3,13 @@
 mod layers;
 mod licences;
 mod metadata;
+mod references;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
 use crate::{corpus, differential, docs, shell};
 
@@ -183,12 +183,18 @@ fn tests() -> Result<Counts> {
     } else {
         skipped.push("tests on real wheels: none in the cache".to_owned());
     }
-    match auditwheel_package() {
+    match references::auditwheel_package() {
         Ok(package) => {
             command.env("ABIAUDIT_AUDITWHEEL_POLICY", package.join("policy"));
             command.env("ABIAUDIT_AUDITWHEEL_SCHEMA", package.join("show-schema.json"));
         }
         Err(error) => skipped.push(format!("tests against auditwheel's data: {error:#}")),
+    }
+    match references::sarif_schema() {
+        Ok(schema) => {
+            command.env("ABIAUDIT_SARIF_SCHEMA", schema);
+        }
+        Err(error) => skipped.push(format!("tests against the SARIF schema: {error:#}")),
     }
     let (status, text) = shell::tee(&mut command)?;
     let mut counts = if nextest { nextest_counts(&text) } else { libtest_counts(&text) };
@@ -225,15 +231,6 @@ fn differential() -> Result<Counts> {
     }
     let tally = differential::recorded(&shell::build("ci")?, &directory, &[])?;
     Ok(Counts { passed: tally.passed, failed: tally.failed, skipped: Vec::new() })
-}
-
-/// Where pip puts auditwheel's own policies and schema.
-fn auditwheel_package() -> Result<PathBuf> {
-    let python = shell::venv("auditwheel", &[differential::AUDITWHEEL])?.join("bin/python");
-    let find = "import auditwheel, pathlib; print(pathlib.Path(auditwheel.__file__).parent)";
-    let path =
-        shell::capture(Command::new(python).args(["-c", find])).context("auditwheel cannot be installed")?;
-    Ok(path.trim().into())
 }
 
 /// Sums lines such as `test result: ok. 12 passed; 0 failed; 1 ignored; ...`.

@@ -9,6 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use common::{abiaudit, broken, check, extension, folder, honest, liar, names, run, run_with_input};
 
@@ -185,12 +189,6 @@ fn wrong_configuration_is_explained() {
         fs::write(&file, toml).expect("a file");
         let result = run(abiaudit().arg("check").arg(&good).arg("--config").arg(&file));
         assert_eq!(result.code, Some(2), "{toml}: {result:?}");
-        assert!(
-            result.stderr.contains(word) && result.stderr.contains("abiaudit.toml")
-                || word.starts_with("ABI"),
-            "{toml}: {}",
-            result.stderr
-        );
         assert!(result.stderr.contains(word), "{toml}: {}", result.stderr);
     };
     explained("fail_on = 'error'", "fail-on");
@@ -209,7 +207,7 @@ fn wrong_configuration_is_explained() {
 fn an_ignore_holds_until_it_expires() {
     let folder = folder();
     let module = extension("GLIBC_2.34").stack(7);
-    let wheel = common::honest().elf("honest/stack.so", &module).write(folder.path());
+    let wheel = honest().elf("honest/stack.so", &module).write(folder.path());
     let config = folder.path().join("abiaudit.toml");
     fs::write(
         &config,
@@ -275,20 +273,28 @@ fn an_interrupt_leaves_no_temporary_file() {
     let bad = liar().write(folder.path());
     let before = names(folder.path());
     let file = folder.path().join("report.json");
-    let mut command = check(&[bad.as_path(); 3000]);
-    command.args(["--format", "json", "--output"]).arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("the command starts");
-    std::thread::sleep(std::time::Duration::from_millis(60));
-    let id = nix::unistd::Pid::from_raw(child.id().try_into().expect("a process id"));
-    let sent = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGINT);
-    let status = child.wait().expect("the command ends");
-    let mut expected = before;
-    if sent.is_ok() && status.signal().is_none() {
-        // It was done before the signal came.
-        expected.push("report.json".to_owned());
-        expected.sort();
+    let inputs = vec![bad.as_path(); 2000];
+    let mut interrupted = 0;
+    for delay in [5, 20, 60, 150] {
+        let mut command = check(&inputs);
+        command.args(["--format", "json", "--output"]).arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("the command starts");
+        std::thread::sleep(Duration::from_millis(delay));
+        let id = Pid::from_raw(child.id().try_into().expect("a process id"));
+        kill(id, Signal::SIGINT).expect("the child has not been waited for");
+        let status = child.wait().expect("the command ends");
+        let mut expected = before.clone();
+        if status.signal().is_none() {
+            // It was done before the signal came.
+            expected.push("report.json".to_owned());
+            expected.sort();
+        } else {
+            interrupted += 1;
+        }
+        assert_eq!(names(folder.path()), expected, "after {delay} ms: {status}");
+        let _ = fs::remove_file(&file);
     }
-    assert_eq!(names(folder.path()), expected, "{status}");
+    assert!(interrupted > 0, "no delay was short enough");
 }
 
 #[test]

@@ -18,18 +18,13 @@ fn output(args: &[&str]) -> String {
     format!("$ abiaudit {}\n{}(exit code {code})\n", args.join(" "), without_time(&result.stdout))
 }
 
+/// The last line for people says how long it took.
 fn without_time(text: &str) -> String {
-    let mut out = String::new();
-    for line in text.lines() {
-        match line.rsplit_once(" in ") {
-            Some((head, tail)) if tail.ends_with(" s") || tail.ends_with(" ms") => {
-                out += &format!("{head} in TIME")
-            }
-            _ => out += line,
-        }
-        out.push('\n');
-    }
-    out
+    let timeless = |line: &str| match line.rsplit_once(" in ") {
+        Some((head, tail)) if tail.ends_with(" s") || tail.ends_with(" ms") => format!("{head} in TIME\n"),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(timeless).collect()
 }
 
 const HONEST: &str = "honest-1.0-cp312-cp312-manylinux_2_17_x86_64.whl";

@@ -98,7 +98,7 @@ fn try_wheel(wheel: &Wheel, expect: &Expect) {
     let has_errors = findings(&report).any(|finding| finding["severity"] == "error");
     let code = if report["error"].is_object() { 2 } else { i32::from(has_errors) };
     assert_eq!(result.code, Some(code));
-    assert_eq!(common::names(folder.path()), [wheel.name.clone()], "nothing is written");
+    assert_eq!(common::names(folder.path()), [wheel.name.as_str()], "nothing is written");
 }
 
 fn limited(path: &Path) -> Command {
