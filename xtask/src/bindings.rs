@@ -9,6 +9,7 @@
 
 mod log;
 mod machine;
+mod runtimes;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,11 +24,13 @@ use abiaudit_loader::binding::{
 use abiaudit_loader::search::{Libc, Library};
 use anyhow::{Context, bail, ensure};
 
+use crate::shell;
 use log::Log;
 use machine::Machine;
 
 /// A virtual environment: its name, and what is installed in it.
 const ENVIRONMENTS: &[(&str, &[&str])] = &[
+    ("empty", &[]),
     (
         "other",
         &[
@@ -88,6 +91,9 @@ for root in [p for p in sys.path if p.endswith('lib-dynload')] + site.getsitepac
 os._exit(0)
 ";
 
+/// The sequence of modules that are built here, each with its own way to a C++ runtime.
+const RUNTIMES: &str = "C++ runtimes";
+
 /// `bindings [--cache DIR] [--python PYTHON] [SEQUENCE]..`: all sequences whose name contains one of the arguments.
 pub fn run(args: &[String]) -> anyhow::Result<()> {
     let options = Options::parse(args)?;
@@ -108,10 +114,21 @@ pub fn run(args: &[String]) -> anyhow::Result<()> {
     for (name, environment, code) in SEQUENCES {
         if options.wants(name) {
             let python = options.environment(environment)?;
-            let comparison = compare(&python, code, &options.cache).with_context(|| (*name).to_owned())?;
+            let comparison =
+                compare(&python, code, &options.cache, None).with_context(|| (*name).to_owned())?;
             comparison.print(name);
-            bad += comparison.disagreements.len() + comparison.unseen.len();
+            bad += comparison.bad();
         }
+    }
+    if options.wants(RUNTIMES) {
+        let python = options.environment("empty")?;
+        let modules = runtimes::build(&options.cache.join("runtimes"))?;
+        let mut sum = Comparison::default();
+        for code in modules.sequences() {
+            sum.add(compare(&python, &code, &options.cache, Some(&modules.directory)).context(code)?);
+        }
+        sum.print(RUNTIMES);
+        bad += sum.bad();
     }
     ensure!(bad == 0, "{bad} bindings differ");
     Ok(())
@@ -126,7 +143,7 @@ struct Options {
 impl Options {
     fn parse(args: &[String]) -> anyhow::Result<Self> {
         let mut options = Self {
-            cache: PathBuf::from("target/bindings"),
+            cache: shell::cache()?.join("bindings"),
             python: "python3".to_owned(),
             sequences: Vec::new(),
         };
@@ -157,24 +174,20 @@ impl Options {
             return Ok(python);
         }
         let (_, packages) = ENVIRONMENTS.iter().find(|(n, _)| *n == name).context("no such environment")?;
-        succeed(Command::new(&self.python).args(["-m", "venv", "--clear"]).arg(&directory))?;
-        let pip = ["-m", "pip", "install", "--quiet", "--only-binary", ":all:"];
-        succeed(Command::new(&python).args(pip).args(*packages))?;
+        shell::run(Command::new(&self.python).args(["-m", "venv", "--clear"]).arg(&directory))?;
+        if !packages.is_empty() {
+            let pip = ["-m", "pip", "install", "--quiet", "--only-binary", ":all:"];
+            shell::run(Command::new(&python).args(pip).args(*packages))?;
+        }
         std::fs::write(complete, "")?;
         Ok(python)
     }
 }
 
-fn succeed(command: &mut Command) -> anyhow::Result<()> {
-    let status = command.status().with_context(|| format!("{command:?}"))?;
-    ensure!(status.success(), "{command:?}: {status}");
-    Ok(())
-}
-
-/// Runs the code and simulates the same.
-fn compare(python: &Path, code: &str, scratch: &Path) -> anyhow::Result<Comparison> {
+/// Runs the code and simulates the same. It may load what lies in `modules`.
+fn compare(python: &Path, code: &str, scratch: &Path, modules: Option<&Path>) -> anyhow::Result<Comparison> {
     let log = Log::record(python, code, scratch)?;
-    let machine = Machine::read(python, &log)?;
+    let machine = Machine::read(python, modules, &log)?;
     let files = machine.files();
     let events = machine.events(&log);
     let directories: Vec<&str> = machine.default_directories.iter().map(String::as_str).collect();
@@ -195,6 +208,9 @@ fn compare(python: &Path, code: &str, scratch: &Path) -> anyhow::Result<Comparis
     Ok(comparison)
 }
 
+/// The program and the loader: the kernel maps these.
+const NOT_MAPPED: usize = 2;
+
 /// What is compared: the file that refers, the symbol and the version that it asks for.
 type Key = (usize, String, Option<String>);
 
@@ -207,6 +223,7 @@ struct Comparison {
     dlopens: usize,
     seconds: f64,
     bindings: usize,
+    compared: usize,
     agree: usize,
     disagreements: Vec<String>,
     /// Bound by the simulation, and not by ld.so although it had to.
@@ -221,6 +238,29 @@ struct Comparison {
 }
 
 impl Comparison {
+    /// Bindings that differ, or that one side does not have.
+    fn bad(&self) -> usize {
+        self.disagreements.len() + self.unseen.len()
+    }
+
+    /// Adds up two runs.
+    fn add(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.mapped += other.mapped;
+        self.dlopens += other.dlopens;
+        self.seconds += other.seconds;
+        self.bindings += other.bindings;
+        self.compared += other.compared;
+        self.agree += other.agree;
+        self.disagreements.extend(other.disagreements);
+        self.unseen.extend(other.unseen);
+        self.lazy += other.lazy;
+        self.dlsym += other.dlsym;
+        self.missing.extend(other.missing);
+        self.overridden += other.overridden;
+        self.not_needed += other.not_needed;
+    }
+
     fn compare(&mut self, machine: &Machine, files: &[File<'_>], process: &Process, log: &Log) {
         let now = |load: &&Load| load.event.is_some_and(|event| machine.is_opened_by_python(log, event));
         let lazy = process.loads.iter().filter(|load| !now(load));
@@ -228,6 +268,9 @@ impl Comparison {
             lazy.filter_map(|load| file(load.object)).map(|file| machine.file_of(file)).collect();
         self.objects = process.loads.len();
         self.mapped = log.mapped;
+        if self.objects != self.mapped + NOT_MAPPED {
+            self.disagreements.push(format!("{} objects, ld.so mapped {}", self.objects, self.mapped));
+        }
         self.bindings = process.bindings.len();
         self.missing = process.missing.iter().map(|missing| format!("{missing:?}")).collect();
         for found in process.interpositions().iter().filter(|found| found.leaves_group) {
@@ -241,7 +284,9 @@ impl Comparison {
             let object = files[binding.file as usize].library.object;
             let key = key(machine, binding, object);
             let provider = provider(machine, binding);
-            match real.remove(&key) {
+            let known = real.remove(&key);
+            self.compared += usize::from(known.is_some());
+            match known {
                 Some(providers) if provider.is_some_and(|p| providers == [p]) => self.agree += 1,
                 Some(providers) => self.disagreements.push(describe(machine, &key, provider, &providers)),
                 None => self.not_seen(machine, binding, object, &key, provider),
@@ -276,7 +321,7 @@ impl Comparison {
             "{name:<36} {:>7} {:>7} {:>8} {:>8} {:>8} {:>8} {:>6} {:>7} {:>9.3}",
             self.objects,
             self.dlopens,
-            self.agree + self.disagreements.len(),
+            self.compared,
             self.agree,
             self.disagreements.len(),
             self.unseen.len(),

@@ -29,9 +29,13 @@ pub struct Machine {
     known: RefCell<BTreeMap<String, Option<usize>>>,
 }
 
+/// Number of the first distribution that is no wheel.
+const FIRST_MODULE_GROUP: u32 = 1 << 16;
+
 impl Machine {
     /// Reads Python, all that is installed in its environment, and what these need of the system.
-    pub fn read(python: &Path, log: &Log) -> anyhow::Result<Self> {
+    /// Each file in `modules` is taken to be a distribution of its own.
+    pub fn read(python: &Path, modules: Option<&Path>, log: &Log) -> anyhow::Result<Self> {
         let mut machine = Self {
             paths: Vec::new(),
             object_of: Vec::new(),
@@ -47,6 +51,12 @@ impl Machine {
         let prefix = program.parent().and_then(Path::parent).context("Python in a bin directory")?;
         for (path, group) in installed(python, prefix)? {
             machine.add(&path, group)?;
+        }
+        let modules = modules.map(fs::read_dir).transpose()?.into_iter().flatten();
+        let mut modules = modules.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<Vec<_>>>()?;
+        modules.sort();
+        for (group, path) in (FIRST_MODULE_GROUP..).zip(&modules) {
+            machine.add(path, group)?;
         }
         machine.add_system(log)?;
         Ok(machine)
