@@ -10,7 +10,7 @@ use abiaudit_loader::binding::{Event, File, Process, Program, Provider, Scenario
 use abiaudit_loader::search::{Libc, Library};
 
 /// One library, or the program. Every symbol is an array of characters.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Spec {
     /// File name.
     pub name: &'static str,
