@@ -13,8 +13,8 @@
 //! A wheel tagged `manylinux_2_28` whose extension was built on Ubuntu 22.04 and calls `pthread_create@GLIBC_2.34`.
 //!
 //! ## How to mend it
-//! Build in an image whose libraries are as old as the tag, or link through the split toolchain
-//! (`abiaudit toolchain create`), which keeps new C++ code on old systems; or give the wheel the tag that it honours.
+//! Build in an image whose libraries are as old as the tag: the compilers of the manylinux images link C++ code that is
+//! newer than the system's libstdc++ statically. Or give the wheel the tag that it honours.
 //!
 //! ## References
 //! PEP 600; glibc elf/dl-version.c; auditwheel #36, #354 (which symbol is it?).
@@ -25,7 +25,6 @@ use crate::audit::Audit;
 use crate::blockers::{SymbolBlocker, SymbolReason};
 use crate::demangle::demangle;
 use crate::finding::{Evidence, Sink};
-use crate::symbol_tables::since;
 
 super::rule!("ABI101", "symbol-too-new", Error, "abi101_symbol_too_new.rs");
 
@@ -41,7 +40,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             blockers.sort_by(|a, b| newest_first(a, b));
             let message = message(&claim.tag, &blockers);
             sink.member(audit.member_name(object), message)
-                .help(help(&claim.tag, &blockers))
+                .help(help(&blockers))
                 .evidence(blockers.into_iter().map(evidence));
         }
     }
@@ -59,55 +58,46 @@ fn newest_first(a: &SymbolBlocker, b: &SymbolBlocker) -> std::cmp::Ordering {
         .then_with(|| a.symbol.cmp(&b.symbol))
 }
 
-/// Names the newest demand of each family; `blockers` have it first.
+/// How many symbols, and the newest demand of each family, which decides; `blockers` have it first.
 fn message(tag: &str, blockers: &[&SymbolBlocker]) -> String {
     let mut families: Vec<&str> = Vec::new();
-    let mut texts = Vec::new();
+    let mut demands = Vec::new();
     for blocker in blockers {
         let family = blocker.node.split_once('_').map_or(blocker.node.as_str(), |(family, _)| family);
         if families.contains(&family) {
             continue;
         }
         families.push(family);
-        let ceiling = match &blocker.ceiling {
-            Some(ceiling) => format!("{tag} ends at {ceiling}"),
-            None => format!("{tag} has none of that family"),
-        };
-        let what = match &blocker.symbol {
-            Some(symbol) => format!("{} needs {}", demangle(symbol), blocker.node),
-            None => format!("needs {}", blocker.node),
-        };
-        texts.push(format!("{what} from {} ({ceiling})", blocker.library));
+        demands.push(match &blocker.ceiling {
+            Some(ceiling) => format!("{} ({tag} ends at {ceiling})", blocker.node),
+            None => format!("{} ({tag} has none of that family)", blocker.node),
+        });
     }
-    let more = match blockers.len() - texts.len() {
-        0 => String::new(),
-        1 => ", and 1 more symbol".to_owned(),
-        n => format!(", and {n} more symbols"),
-    };
-    format!("{}{more}", texts.join("; "))
+    let demands = demands.join(", ");
+    match (blockers.len(), blockers[0].symbol.as_deref()) {
+        (1, Some(symbol)) => format!("{} needs {demands} from {}", demangle(symbol), blockers[0].library),
+        (1, None) => format!("needs {demands} from {}", blockers[0].library),
+        (n, _) => format!("{n} symbols are too new, up to {demands}"),
+    }
 }
 
-fn help(tag: &str, blockers: &[&SymbolBlocker]) -> String {
-    let cxx = |b: &&&SymbolBlocker| b.node.starts_with("GLIBCXX_") || b.node.starts_with("CXXABI_");
-    if blockers.iter().any(|b| cxx(&b)) {
-        format!(
-            "link through the split toolchain (abiaudit toolchain create --target {tag}), build in an image as old as the tag, or retag"
-        )
+fn help(blockers: &[&SymbolBlocker]) -> &'static str {
+    let cxx = |b: &&SymbolBlocker| b.node.starts_with("GLIBCXX_") || b.node.starts_with("CXXABI_");
+    if blockers.iter().any(cxx) {
+        "build in an image as old as the tag, whose compiler links newer C++ code statically, or give the wheel the tag \
+         that it honours"
     } else {
-        "build in an image as old as the tag, or give the wheel the tag that it honours".to_owned()
+        "build in an image as old as the tag, or give the wheel the tag that it honours"
     }
 }
 
 fn evidence(blocker: &SymbolBlocker) -> Evidence {
-    let mut notes: Vec<String> = since(&blocker.node).into_iter().collect();
-    if blocker.reason == SymbolReason::Unversioned {
-        notes.push("reference without a version".to_owned());
-    }
+    let unversioned = blocker.reason == SymbolReason::Unversioned;
     Evidence {
         symbol: blocker.symbol.clone(),
         version: Some(blocker.node.clone()),
         library: Some(blocker.library.clone()),
-        note: (!notes.is_empty()).then(|| notes.join("; ")),
+        note: unversioned.then(|| "reference without a version".to_owned()),
         member: None,
     }
 }
@@ -138,11 +128,10 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].message,
-            "dlopen needs GLIBC_2.34 from libc.so.6 (manylinux_2_17_x86_64 ends at 2.17), and 1 more symbol"
+            "2 symbols are too new, up to GLIBC_2.34 (manylinux_2_17_x86_64 ends at 2.17)"
         );
         let nodes: Vec<_> = found[0].evidence.iter().map(|e| e.version.as_deref().unwrap()).collect();
         assert_eq!(nodes, ["GLIBC_2.34", "GLIBC_2.25"], "memcpy is old enough; the newest comes first");
-        assert_eq!(found[0].evidence[0].note.as_deref(), Some("glibc 2.34"));
     }
 
     #[test]
@@ -152,10 +141,12 @@ mod tests {
             .undefined_versioned("dlopen", "libc.so.6", "GLIBC_2.34")
             .undefined_versioned("_ZSt28__throw_bad_array_new_lengthv", "libstdc++.so.6", "GLIBCXX_3.4.29");
         let found = findings("ABI101", &wheel(&elf));
-        assert!(found[0].message.contains("dlopen needs GLIBC_2.34"), "{}", found[0].message);
-        let cxx = "std::__throw_bad_array_new_length() needs GLIBCXX_3.4.29 from libstdc++.so.6";
-        assert!(found[0].message.contains(cxx), "{}", found[0].message);
-        assert!(found[0].help.as_deref().unwrap().contains("split toolchain"));
+        assert_eq!(
+            found[0].message,
+            "2 symbols are too new, up to GLIBC_2.34 (manylinux_2_17_x86_64 ends at 2.17), \
+             GLIBCXX_3.4.29 (manylinux_2_17_x86_64 ends at 3.4.19)"
+        );
+        assert!(found[0].help.as_deref().unwrap().contains("C++"));
     }
 
     #[test]

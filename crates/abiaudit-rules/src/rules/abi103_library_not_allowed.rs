@@ -13,7 +13,7 @@
 //! lightgbm 4.x needs `libgomp.so.1`, which no manylinux policy promises and which minimal images lack.
 //!
 //! ## How to mend it
-//! Copy it into the wheel (`abiaudit repair`), link it statically, or depend on a distribution that brings it. A host
+//! Copy it into the wheel (`auditwheel repair`), link it statically, or depend on a distribution that brings it. A host
 //! library that talks to the user's system (`libOpenCL.so.1`, `libudev.so.1`) stays outside: open it at run time with
 //! `dlopen` and tell the user when it is not there.
 //!
@@ -37,7 +37,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
                 LibraryReason::NotPromised => not_promised(audit, &claim.tag, blocker, sink),
                 LibraryReason::MustBundle(reason) => {
                     let message = format!("{soname} must come with the wheel: {reason}");
-                    let finding = sink.whole(message).help("copy it into the wheel (abiaudit repair)");
+                    let finding = sink.whole(message).help("copy it into the wheel (auditwheel repair)");
                     add_users(audit, blocker, finding);
                 }
                 LibraryReason::Denied(reason) => {
@@ -61,7 +61,7 @@ fn not_promised(audit: &Audit<'_>, tag: &str, blocker: &LibraryBlocker, sink: &m
         ),
         _ => (
             format!("{soname} is not in the wheel and {tag} does not promise it"),
-            "copy it into the wheel (abiaudit repair), link it statically, or depend on a distribution that has it and \
+            "copy it into the wheel (auditwheel repair), link it statically, or depend on a distribution that has it and \
              declare that as a provider"
                 .to_owned(),
         ),
@@ -70,9 +70,7 @@ fn not_promised(audit: &Audit<'_>, tag: &str, blocker: &LibraryBlocker, sink: &m
 }
 
 fn add_users(audit: &Audit<'_>, blocker: &LibraryBlocker, finding: &mut Finding) {
-    let user = |&object: &usize| {
-        Evidence::member(audit.member_name(object)).with_library(blocker.soname.clone()).with_note("needs it")
-    };
+    let user = |&object: &usize| Evidence::member(audit.member_name(object)).with_note("needs it");
     finding.evidence(blocker.needed_by.iter().map(user));
 }
 

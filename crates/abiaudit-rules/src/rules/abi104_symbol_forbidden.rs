@@ -13,7 +13,7 @@
 //! of that age do not.
 //!
 //! ## How to mend it
-//! Do not call private functions of the library, or copy the library into the wheel (`abiaudit repair`).
+//! Do not call private functions of the library, or copy the library into the wheel (`auditwheel repair`).
 //!
 //! ## References
 //! PEP 600 (manylinux policies' blacklist); auditwheel #647, #655, #663 (weak references do not count).
@@ -45,7 +45,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             let evidence =
                 symbols.iter().map(|f| Evidence::symbol(f.symbol.clone()).with_library(f.library.clone()));
             sink.member(audit.member_name(object), message)
-                .help("do not call it, or copy the library into the wheel (abiaudit repair)")
+                .help("do not call it, or copy the library into the wheel (auditwheel repair)")
                 .evidence(evidence);
         }
     }

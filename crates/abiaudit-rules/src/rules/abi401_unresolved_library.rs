@@ -39,10 +39,8 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             }
             None => format!("needs {}, which is in the wheel where the loader does not look", need.name),
         };
-        let mut evidence: Vec<Evidence> = present
-            .iter()
-            .map(|&p| Evidence::member(audit.member_name(p)).with_library(&need.name).with_note("is here"))
-            .collect();
+        let mut evidence: Vec<Evidence> =
+            present.iter().map(|&p| Evidence::member(audit.member_name(p)).with_note("is here")).collect();
         evidence.push(Evidence::note(paths(audit, need)));
         sink.member(audit.member_name(need.from), message)
             .help("give it DT_RUNPATH ($ORIGIN and the way from there), or let its users have DT_RPATH, which is inherited")

@@ -13,7 +13,7 @@
 //!
 //! ## How to mend it
 //! Link without `-rpath` to build directories (CMake: `CMAKE_SKIP_BUILD_RPATH`, `INSTALL_RPATH '$ORIGIN'`), or remove
-//! the entry (`abiaudit repair`).
+//! the entry (`patchelf --set-rpath`).
 //!
 //! ## References
 //! ld.so(8); CWE-426; auditwheel #451.

@@ -12,7 +12,7 @@
 //! A tool renamed `DT_NEEDED libfoo.so.1` to `libfoo-1a2b3c4d.so.1` and forgot the file name in `DT_VERNEED`.
 //!
 //! ## How to mend it
-//! Repair the original wheel again with a tool that changes both (`abiaudit repair`), or relink.
+//! Repair the original wheel again with a tool that changes both, or relink.
 //!
 //! ## References
 //! glibc elf/dl-version.c (`find_needed`); uccl-project/uccl #1038.

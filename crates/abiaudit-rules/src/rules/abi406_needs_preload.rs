@@ -51,8 +51,7 @@ fn libraries(audit: &Audit<'_>, sink: &mut Sink) {
             let roots = audit.resolution.preload_candidates(need);
             roots.into_iter().take(5).map(|root| {
                 Evidence::member(audit.member_name(root))
-                    .with_library(&need.name)
-                    .with_note("works once this is loaded")
+                    .with_note(format!("brings {} once it is loaded", need.name))
             })
         });
         sink.member(audit.member_name(object), format!("does not find {names} by itself{sometimes}"))

@@ -34,9 +34,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             let Some(Origin::Undeclared(providers)) = external.map(|e| &e.origin) else { continue };
             let mut names: Vec<&str> = providers.iter().filter_map(|p| p.distribution.as_deref()).collect();
             names.dedup();
-            let user = |&object: &usize| {
-                Evidence::member(audit.member_name(object)).with_library(soname).with_note("needs it")
-            };
+            let user = |&object: &usize| Evidence::member(audit.member_name(object)).with_note("needs it");
             let message = if names == [audit.distribution().as_str()] {
                 format!("{soname} should be in this very distribution, and is not")
             } else {

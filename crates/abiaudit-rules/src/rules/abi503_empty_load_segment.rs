@@ -16,7 +16,7 @@
 //!
 //! ## How to mend it
 //! Strip before editing, not after; make all edits of a file at once with an editor that leaves no empty segment
-//! behind (`abiaudit repair`).
+//! behind.
 //!
 //! ## References
 //! auditwheel #716 and #717; gABI chapter 5 (program header).

@@ -14,7 +14,7 @@
 //! A wheel that was given a `manylinux1` tag by hand, with a program in it that needs glibc 2.28.
 //!
 //! ## How to mend it
-//! Give the wheel the tag that it honours (`wheel tags --platform-tag ...`, `abiaudit repair`), or mend what the
+//! Give the wheel the tag that it honours (`wheel tags --platform-tag ...`), or mend what the
 //! other findings name.
 //!
 //! ## References

@@ -15,7 +15,7 @@
 //! A wheel from which a library was removed, or into which one was copied, with `zip` and without a new RECORD.
 //!
 //! ## How to mend it
-//! Repack with a tool that writes RECORD: `wheel unpack` and `wheel pack`, or `abiaudit repair`.
+//! Repack with a tool that writes RECORD: `wheel unpack` and `wheel pack`.
 //!
 //! ## References
 //! PEP 376, 427 and 627; "Recording installed projects"; PyPI blog, "Preventing ZIP parser confusion attacks on

@@ -14,7 +14,7 @@
 //! (a warning, since it says less rather than something else).
 //!
 //! ## How to mend it
-//! Change tags with `wheel tags` or `abiaudit repair`, which rewrite file name, WHEEL and RECORD together.
+//! Change tags with `wheel tags`, which rewrites file name, WHEEL and RECORD together.
 //!
 //! ## References
 //! Binary distribution format; core metadata specification; spglib's and uccl's hand-made tags (uccl PR #776).
