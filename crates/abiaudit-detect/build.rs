@@ -48,7 +48,6 @@ struct Family {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Trap {
-    r#where: String,
     prefixes: Vec<String>,
     reason: String,
     source: String,
@@ -81,13 +80,9 @@ fn main() -> Result<()> {
             let kind = variant(kind);
             writeln!(families, "    Family {{ kind: Kind::{kind}, name: {name:?}, stems: &{stems:?} }},")?;
         }
-        for Trap { r#where, prefixes, reason, source } in &file.trap {
+        for Trap { prefixes, reason, source } in &file.trap {
             require_source(reason, source).map_err(named)?;
-            let place = variant(r#where);
-            writeln!(
-                traps,
-                "    Trap {{ place: Place::{place}, prefixes: &{prefixes:?}, reason: {reason:?} }},"
-            )?;
+            writeln!(traps, "    Trap {{ prefixes: &{prefixes:?}, reason: {reason:?} }},")?;
         }
     }
     let tables = format!(

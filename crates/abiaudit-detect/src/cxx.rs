@@ -1,14 +1,15 @@
 //! The C++ standard library of an object.
 //!
-//! Any *strong* exported definition of a libstdc++ symbol is library code: of 2,081 strong symbols of `libstdc++.a` user
-//! code never emits one, while it emits thousands of weak ones (templates, inline functions). Which *part* of the
+//! A *strong* exported definition of a libstdc++ symbol that is no template is library code: user code never emits one,
+//! while it emits thousands of weak ones (templates, inline functions). Templates are left out even where they are
+//! strong, because link-time optimisation makes weak definitions global (llvmlite 0.50). Which *part* of the
 //! library it is shows the version node: what a split toolchain adds to an old system's libstdc++ is newer than
 //! [`BASE`], what a full copy brings is older too. A hidden full copy shows nothing; it is told by its texts.
 
 use abiaudit_elf::Binding;
 use abiaudit_policy::symbols::{Release, gcc_release_of};
 
-use crate::data::{Kind, MARKERS, Place, is_trap};
+use crate::data::{Kind, MARKERS, is_trap};
 use crate::evidence::{Evidence, Exposure, Fact, Grade};
 use crate::itanium;
 use crate::markers::Speaks;
@@ -89,8 +90,8 @@ pub struct CxxRuntime {
     /// Exported `STB_GNU_UNIQUE` definitions of `std::locale` facet ids, sorted. One id for the process and one facet
     /// table for each copy is what breaks streams.
     pub unique_facet_ids: Vec<String>,
-    /// Exported strong definitions of libstdc++ symbols, in the order of the symbol table; allocator functions and
-    /// other known look-alikes are left out.
+    /// Exported strong definitions of libstdc++ symbols, in the order of the symbol table; instances of templates,
+    /// allocator functions and other known look-alikes are left out.
     pub exported: Vec<ExportedDefinition>,
     /// `DT_NEEDED` names a libstdc++ (or libc++, where that is the class).
     pub needs_library: bool,
@@ -196,7 +197,7 @@ impl StandardSymbols {
             Binding::Unique if is_facet_id(name) && node(name).is_some() => {
                 self.unique_facet_ids.push(name.to_owned());
             }
-            Binding::Global if !is_trap(name, Place::Dynsym) => {
+            Binding::Global if itanium::is_plain(name) && !is_trap(name) => {
                 let Some(node) = node(name) else { return };
                 // Nodes without a known release are those of another `long double`, old and new.
                 let Some(release) = gcc_release_of(node) else { return };
@@ -263,7 +264,7 @@ fn local_definitions(facts: &ObjectFacts<'_>) -> Tally {
         if !defined || !itanium::may_be_standard(name.as_bytes()) || !itanium::is_plain(name) {
             continue;
         }
-        if is_trap(name, Place::Symtab) || libcxx_namespace_of(name).is_some() {
+        if is_trap(name) || libcxx_namespace_of(name).is_some() {
             continue;
         }
         let newer = |node: &str| gcc_release_of(node).is_some_and(|release| release > BASE);

@@ -27,17 +27,9 @@ pub(crate) enum Kind {
 /// One `[[trap]]`: mangled names that look like parts of libstdc++ and are not.
 #[derive(Debug)]
 pub(crate) struct Trap {
-    pub(crate) place: Place,
     pub(crate) prefixes: &'static [&'static str],
     #[allow(dead_code, reason = "for the reader of the table")]
     pub(crate) reason: &'static str,
-}
-
-/// Where a trap lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    Dynsym,
-    Symtab,
 }
 
 include!(concat!(env!("OUT_DIR"), "/runtimes.rs"));
@@ -53,9 +45,8 @@ pub(crate) fn family_of(soname: &str, kind: Kind) -> Option<&'static str> {
 }
 
 /// Is the mangled name one that must not count?
-pub(crate) fn is_trap(name: &str, place: Place) -> bool {
-    let applies = |trap: &&Trap| trap.place == place || trap.place == Place::Dynsym;
-    TRAPS.iter().filter(applies).any(|trap| trap.prefixes.iter().any(|prefix| name.starts_with(prefix)))
+pub(crate) fn is_trap(name: &str) -> bool {
+    TRAPS.iter().any(|trap| trap.prefixes.iter().any(|prefix| name.starts_with(prefix)))
 }
 
 #[cfg(test)]
