@@ -84,6 +84,9 @@ impl Process {
     }
 
     /// References that leave the object or the wheel that they were built for, by file and symbol index.
+    ///
+    /// Time is bounded: in a set that is made to be slow, [`InterpositionKind::NotNeeded`] is not found any more at some
+    /// point.
     pub fn interpositions(&self) -> Vec<Interposition<'_>> {
         let mut reach = Reachable::new(&self.graph);
         let mut found = Vec::new();
@@ -137,9 +140,13 @@ impl Graph {
     }
 }
 
+/// Bound on the work of [`Reachable`], in needs followed.
+const STEPS_MAX: usize = 50_000_000;
+
 /// What one object needs, directly or not; computed for one object at a time.
 struct Reachable<'g> {
     graph: &'g Graph,
+    steps: usize,
     /// For which object `stamps` holds.
     of: Option<u32>,
     /// Per object: reached in which round.
@@ -149,11 +156,14 @@ struct Reachable<'g> {
 
 impl<'g> Reachable<'g> {
     fn new(graph: &'g Graph) -> Self {
-        Self { graph, of: None, stamps: vec![0; graph.needs.len()], round: 0 }
+        Self { graph, steps: 0, of: None, stamps: vec![0; graph.needs.len()], round: 0 }
     }
 
     fn needs(&mut self, from: u32, object: u32) -> bool {
         if self.graph.initial.get(object as usize).copied().unwrap_or(false) {
+            return true;
+        }
+        if self.steps > STEPS_MAX {
             return true;
         }
         if self.of != Some(from) {
@@ -170,7 +180,9 @@ impl<'g> Reachable<'g> {
             let Some(stamp) = self.stamps.get_mut(object as usize) else { continue };
             if *stamp != self.round {
                 *stamp = self.round;
-                waiting.extend(self.graph.needs.get(object as usize).into_iter().flatten());
+                let needs = self.graph.needs.get(object as usize).map_or(&[][..], Vec::as_slice);
+                self.steps += needs.len();
+                waiting.extend(needs);
             }
         }
     }

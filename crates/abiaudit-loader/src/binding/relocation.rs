@@ -27,6 +27,9 @@ struct Reference<'o> {
 impl<'a> Simulation<'_, 'a, '_> {
     /// Binds all objects of a list that are not bound yet; `list` is their local scope.
     pub(crate) fn relocate(&mut self, list: &[u32]) {
+        if list.iter().all(|&object| self.relocated[object as usize]) {
+            return;
+        }
         for object in self.relocation_order(list) {
             if !std::mem::replace(&mut self.relocated[object as usize], true) {
                 self.bind(object, list);
@@ -81,7 +84,7 @@ impl<'a> Simulation<'_, 'a, '_> {
             if symbol.uses.is_empty() || symbol.binding() == abiaudit_elf::Binding::Local {
                 continue;
             }
-            if self.steps_left == 0 {
+            if self.steps_left == 0 || self.is_exhausted() {
                 self.process.unbound.push(self.process.graph.id(object));
                 return;
             }

@@ -16,7 +16,7 @@ use crate::search::index::{Index, Member, Request, RequestKind, Role, Surroundin
 use crate::search::loading::{Asker, Loading, Served};
 use crate::search::{Libc, Library};
 
-/// Bound on the work of loading. Each `dlopen` walks its list.
+/// Bound on the work of loading, in requests and needs followed: each `dlopen` walks its list.
 const LOADING_STEPS_MAX: u64 = 50_000_000;
 /// Where libraries that are no files are placed: a directory that no search path can name, because paths are normal.
 const DESCRIBED: &str = "//described";
@@ -249,6 +249,9 @@ impl<'s, 'a, 'i> Simulation<'s, 'a, 'i> {
         let mut next = 0;
         while let Some(&object) = list.get(next) {
             next += 1;
+            if self.is_exhausted() {
+                break;
+            }
             self.load_needs(object);
             for position in 0..self.process.graph.needs[object as usize].len() {
                 let needed = self.process.graph.needs[object as usize][position];
@@ -257,6 +260,11 @@ impl<'s, 'a, 'i> Simulation<'s, 'a, 'i> {
             }
         }
         list
+    }
+
+    /// So much was loaded that nothing more will be bound.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.loading.steps > LOADING_STEPS_MAX
     }
 
     fn enlist(&mut self, object: u32, list: &mut Vec<u32>) {
@@ -274,7 +282,7 @@ impl<'s, 'a, 'i> Simulation<'s, 'a, 'i> {
         }
         let index = self.loading.index;
         for request in &index.members[object as usize].requests {
-            if self.loading.steps > LOADING_STEPS_MAX {
+            if self.is_exhausted() {
                 return;
             }
             match self.request(Asker::Object(object), request) {
