@@ -8,13 +8,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
 use crate::shell;
 
 /// Downloads at a time; each spends most of its time waiting.
 const WORKERS: usize = 4;
+
+/// So many failures without a success mean that the index does not answer, and nothing more is tried.
+const GIVE_UP: usize = 4;
 
 /// A wheel of testdata/corpus/manifest.json with what others measured on it.
 #[derive(Debug, Clone, Deserialize)]
@@ -106,16 +109,23 @@ pub fn fetch(wheels: &[CorpusWheel], directory: &Path) -> Result<Fetched> {
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     shell::install_pip()?;
     let (next, done, missing) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(BTreeSet::new()));
+    let (downloaded, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
                 while let Some(wheel) = wheels.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = fetch_one(wheel, directory);
+                    let hopeless =
+                        downloaded.load(Ordering::Relaxed) == 0 && failed.load(Ordering::Relaxed) >= GIVE_UP;
+                    let result = fetch_one(wheel, directory, hopeless);
                     let count = done.fetch_add(1, Ordering::Relaxed) + 1;
                     match result {
-                        Ok(true) => println!("[{count}/{}] {}", wheels.len(), wheel.filename),
+                        Ok(true) => {
+                            downloaded.fetch_add(1, Ordering::Relaxed);
+                            println!("[{count}/{}] {}", wheels.len(), wheel.filename);
+                        }
                         Ok(false) => {}
                         Err(error) => {
+                            failed.fetch_add(1, Ordering::Relaxed);
                             println!("[{count}/{}] {}: {error:#}", wheels.len(), wheel.filename);
                             if let Ok(mut missing) = missing.lock() {
                                 missing.insert(wheel.filename.clone());
@@ -130,16 +140,26 @@ pub fn fetch(wheels: &[CorpusWheel], directory: &Path) -> Result<Fetched> {
     Ok(Fetched { there: wheels.len() - missing.len(), missing })
 }
 
-/// Whether the wheel had to be downloaded.
-fn fetch_one(wheel: &CorpusWheel, directory: &Path) -> Result<bool> {
+/// Whether the wheel had to be downloaded, which is not tried when it is `hopeless`.
+fn fetch_one(wheel: &CorpusWheel, directory: &Path, hopeless: bool) -> Result<bool> {
     let path = directory.join(&wheel.filename);
     if path.is_file() && shell::sha256(&path)? == wheel.sha256 {
         return Ok(false);
     }
+    ensure!(!hopeless, "not tried, since no download has worked");
     // A folder of its own: pip leaves half a file behind when it is stopped.
     let folder = tempfile::Builder::new().prefix(".fetch-").tempdir_in(directory)?;
     let output = Command::new("python3")
-        .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"])
+        .args([
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--retries",
+            "2",
+            "--no-deps",
+        ])
         .args(["--only-binary", ":all:", "--dest"])
         .arg(folder.path())
         .args(&wheel.pip_args)
