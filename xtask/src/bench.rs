@@ -28,11 +28,20 @@ struct Row {
     auditwheel: Option<Cost>,
 }
 
-/// Measures the wheels of the arguments and writes docs/benchmarks.md.
+/// Measures the wheels of the arguments and writes docs/benchmarks.md. `--program FILE` measures that build of abiaudit.
 pub fn run(args: &[String]) -> Result<()> {
-    let wheels: Vec<PathBuf> =
-        if args.is_empty() { fetch()? } else { args.iter().map(PathBuf::from).collect() };
-    let program = shell::build("release")?;
+    let (mut program, mut wheels) = (None, Vec::new());
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--program" => program = Some(PathBuf::from(shell::value(arg, &mut args)?)),
+            _ => wheels.push(PathBuf::from(arg)),
+        }
+    }
+    if wheels.is_empty() {
+        wheels = fetch()?;
+    }
+    let program = program.map_or_else(|| shell::build("release"), Ok)?;
     if let Err(error) = shell::install(&[("bsdtar", "libarchive-tools")]) {
         println!("without bsdtar: {error:#}");
     }
