@@ -5,6 +5,7 @@ use abiaudit_elf::Binding;
 use crate::cxx::{CxxClass, CxxRuntime};
 use crate::data::{Kind, family_of};
 use crate::evidence::Evidence;
+use crate::itanium;
 use crate::markers::Speaks;
 use crate::object_facts::{ObjectFacts, Tally};
 
@@ -34,7 +35,7 @@ pub(crate) fn detect(facts: &ObjectFacts<'_>, cxx: &CxxRuntime) -> Vec<Allocator
         let strong = symbol.binding() == Binding::Global;
         match name {
             b"malloc" | b"free" | b"calloc" | b"realloc" => malloc.add(&String::from_utf8_lossy(name)),
-            _ if strong && is_operator(name) => new.add(&String::from_utf8_lossy(name)),
+            _ if strong && itanium::is_allocation_operator(name) => new.add(&String::from_utf8_lossy(name)),
             _ => {}
         }
     }
@@ -49,20 +50,17 @@ pub(crate) fn detect(facts: &ObjectFacts<'_>, cxx: &CxxRuntime) -> Vec<Allocator
     if malloc.examples.iter().any(|n| n == "malloc") && malloc.examples.iter().any(|n| n == "free") {
         push(Replaces::Malloc, &malloc, "allocation functions of C");
     }
-    // A whole libstdc++ brings its own.
+    // A whole libstdc++ brings its own. Deleters alone come from nonshared archives: sized ones are newer than GCC 4.8.
     let own_library = matches!(cxx.class, CxxClass::Full | CxxClass::FullAndNeeded | CxxClass::Vendored);
-    if new.count > 0 && !own_library {
+    if replaces_new(facts) && !own_library {
         push(Replaces::OperatorNew, &new, "operators new and delete");
     }
     all
 }
 
-/// `operator new`, `new[]`, `delete`, `delete[]` (Itanium C++ ABI 5.1.5) in the global namespace.
-fn is_operator(name: &[u8]) -> bool {
-    matches!(
-        name,
-        [b'_', b'Z', b'n', b'w' | b'a', b'm' | b'j', ..] | [b'_', b'Z', b'd', b'l' | b'a', b'P', b'v', ..]
-    )
+/// Does the object export a plain `operator new`, for whichever `size_t`?
+pub(crate) fn replaces_new(facts: &ObjectFacts<'_>) -> bool {
+    facts.defines("_Znwm") || facts.defines("_Znwj")
 }
 
 /// Whose allocator it is: by soname, by functions that only it exports, by its messages.

@@ -220,27 +220,28 @@ fn maker_by_exports(facts: &ObjectFacts<'_>) -> (Option<BlasFamily>, Option<Evid
     (None, None)
 }
 
-/// In this order: what it is linked to, what it says of itself, what it is called, what it calls. `USE_OPENMP` counts
-/// only within the configuration: builds with POSIX threads have it in other texts.
+/// In this order: what it says of itself, what it is linked to, what it is called, what it calls. `USE_OPENMP` counts only
+/// within the configuration: builds with POSIX threads have it in other texts. What an object refers to that holds OpenBLAS
+/// among other code says nothing of OpenBLAS (gmsh 4.13).
 fn threading(
     facts: &ObjectFacts<'_>,
     soname: Option<&str>,
     config: Option<&OpenBlasConfig>,
 ) -> Option<Threading> {
-    let openmp = facts.references_to(&["GOMP_", "__kmpc_"]);
-    if openmp.count > 0 || config.and_then(|config| config.openmp) == Some(true) {
+    if config.and_then(|config| config.openmp) == Some(true) {
+        return Some(Threading::OpenMp);
+    }
+    let soname = soname?;
+    if facts.references_to(&["GOMP_", "__kmpc_"]).count > 0 {
         return Some(Threading::OpenMp);
     }
     // The letter that distributions and MacPython's builds add: p for POSIX threads, o for OpenMP.
-    let letter = soname.map(soname::stem).and_then(|stem| stem.strip_prefix("libopenblas"));
-    match letter.map(|rest| rest.trim_start_matches("64_")) {
-        Some("p") => return Some(Threading::Pthreads),
-        Some("o") => return Some(Threading::OpenMp),
+    let rest = soname::stem(soname).strip_prefix("libopenblas").unwrap_or_default();
+    match rest.trim_start_matches("64_") {
+        "p" => return Some(Threading::Pthreads),
+        "o" => return Some(Threading::OpenMp),
         _ => {}
     }
-    if facts.refers("pthread_create") {
-        return Some(Threading::Pthreads);
-    }
-    // An object that holds OpenBLAS among other code refers to what that needs; a library that does not, has no threads.
-    soname.map(|_| Threading::Serial)
+    let has_threads = facts.refers("pthread_create");
+    Some(if has_threads { Threading::Pthreads } else { Threading::Serial })
 }

@@ -9,6 +9,7 @@
 use abiaudit_elf::Binding;
 use abiaudit_policy::symbols::{Release, gcc_release_of};
 
+use crate::allocators::replaces_new;
 use crate::data::{Kind, MARKERS, is_trap};
 use crate::evidence::{Evidence, Exposure, Fact, Grade};
 use crate::itanium;
@@ -166,7 +167,12 @@ impl StandardSymbols {
             libcxx_references: Tally::default(),
             abi_exports: Tally::default(),
         };
+        // Allocators replace operators that libstdc++ has, old and new ones.
+        let is_allocator = replaces_new(facts);
         for (symbol, name) in facts.exports() {
+            if is_allocator && itanium::is_allocation_operator(name) {
+                continue;
+            }
             if itanium::may_be_standard(name)
                 && let Ok(name) = str::from_utf8(name)
             {

@@ -19,6 +19,15 @@ pub(crate) fn may_be_standard(name: &[u8]) -> bool {
         || matches!(entity, [b'n' | b'd', b'w' | b'a' | b'l', ..])
 }
 
+/// `operator new`, `new[]`, `delete`, `delete[]` in the global namespace (Itanium C++ ABI 5.1.5), which a program may
+/// replace ([new.delete] of the C++ standard).
+pub(crate) fn is_allocation_operator(name: &[u8]) -> bool {
+    matches!(
+        name,
+        [b'_', b'Z', b'n', b'w' | b'a', b'm' | b'j', ..] | [b'_', b'Z', b'd', b'l' | b'a', b'P', b'v', ..]
+    )
+}
+
 /// What stands after the mark of a special name: `_ZTV`, `_ZTI`, `_ZTS`, `_ZTT`, `_ZTH`, `_ZTW`, `_ZGV`.
 fn special(rest: &[u8]) -> Option<&[u8]> {
     match rest {

@@ -58,6 +58,14 @@ fn an_allocator_proxy_is_not_a_runtime() {
     );
 }
 
+/// Sized delete is newer than GCC 4.8, so that nonshared archives bring it; it replaces nothing (scikit-learn 1.6).
+#[test]
+fn a_sized_delete_is_part_of_a_runtime_and_no_allocator() {
+    let writer = ElfWriter::new(Arch::X86_64).needed("libstdc++.so.6").define("_ZdlPvm");
+    let carries = carries_of(writer.build().bytes());
+    assert_eq!((carries.cxx.class, carries.allocators), (CxxClass::Partial, vec![]));
+}
+
 /// Trap (c): a program has copies of the variables of libstdc++ that it uses (COPY relocations).
 #[test]
 fn copies_of_variables_in_a_program_are_not_a_runtime() {

@@ -2,12 +2,13 @@
 //!
 //! `ABIAUDIT_CORPUS` names one or more folders of wheels, separated by colons; wheels that are not there are
 //! counted and said. `ABIAUDIT_CORPUS_MOST` bounds the size of a wheel in bytes.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "the table is what the test is read for")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use abiaudit_detect::{Carries, CxxClass, MarkerScan, detect};
+use abiaudit_detect::{Carries, CxxClass, MarkerScan, Threading, detect};
 use abiaudit_elf::{Object, Wants};
 use abiaudit_wheel::Limits;
 use abiaudit_wheel::archive::{Archive, Scratch};
@@ -17,6 +18,18 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 struct Truth {
     object: Vec<Label>,
+    numeric: Vec<Numeric>,
+}
+
+/// One runtime that must be among those found.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Numeric {
+    distribution: String,
+    member: String,
+    runtime: String,
+    threading: Option<String>,
+    spelling: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -39,31 +52,68 @@ struct Unseen {
     why: String,
 }
 
-#[test]
-fn labelled_objects_are_told_right() {
+/// The table and the wheels at hand; `None` without a folder.
+fn table() -> Option<(Truth, Vec<PathBuf>)> {
     let Ok(folders) = std::env::var("ABIAUDIT_CORPUS") else {
         eprintln!("SKIPPED: ABIAUDIT_CORPUS names no folder of wheels");
-        return;
+        return None;
     };
     let most = std::env::var("ABIAUDIT_CORPUS_MOST").map_or(u64::MAX, |text| text.parse().unwrap());
-    let text = std::fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runtimes/truth.toml"),
-    );
-    let truth: Truth = toml::from_str(&text.unwrap()).unwrap();
-    let wheels: Vec<PathBuf> =
-        folders.split(':').flat_map(|folder| wheels(Path::new(folder), most)).collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/runtimes/truth.toml");
+    let truth = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    Some((truth, folders.split(':').flat_map(|folder| wheels(Path::new(folder), most)).collect()))
+}
+
+fn wheel_of<'w>(distribution: &str, wheels: &'w [PathBuf]) -> Option<&'w PathBuf> {
+    let start = format!("{distribution}-");
+    wheels.iter().find(|path| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with(&start) && name.contains("x86_64")
+    })
+}
+
+#[test]
+fn labelled_numeric_runtimes_are_found() {
+    let Some((truth, wheels)) = table() else { return };
+    let (mut right, mut absent, mut wrong) = (0, 0, Vec::new());
+    for Numeric { distribution, member, runtime, threading, spelling } in &truth.numeric {
+        let Some(wheel) = wheel_of(distribution, &wheels) else {
+            absent += 1;
+            continue;
+        };
+        let carries = carries_of_member(wheel, member);
+        let runtimes: Vec<String> =
+            carries.runtimes().iter().map(|r| format!("{} {}", r.kind, r.class)).collect();
+        let threads = carries.blas.iter().find_map(|blas| blas.threading).map(|threading| match threading {
+            Threading::Serial => "serial",
+            Threading::Pthreads => "pthreads",
+            Threading::OpenMp => "openmp",
+        });
+        let interfaces = carries.blas.iter().flat_map(|blas| &blas.interfaces);
+        let spellings: Vec<&String> = interfaces.flat_map(|interface| &interface.symbols).collect();
+        let agrees = runtimes.contains(runtime)
+            && threads == threading.as_deref()
+            && spelling.as_ref().is_none_or(|spelling| spellings.contains(&spelling));
+        if agrees {
+            right += 1;
+        } else {
+            wrong.push(format!("{distribution}: {member}: {runtimes:?} {threads:?} {spellings:?}"));
+        }
+    }
+    println!("numeric: {right} right, {} wrong, {absent} absent", wrong.len());
+    assert!(wrong.is_empty(), "wrong:\n  {}", wrong.join("\n  "));
+}
+
+#[test]
+fn labelled_objects_are_told_right() {
+    let Some((truth, wheels)) = table() else { return };
     let mut by_wheel: BTreeMap<&str, Vec<&Label>> = BTreeMap::new();
     for label in &truth.object {
         by_wheel.entry(&label.distribution).or_default().push(label);
     }
     let (mut right, mut absent, mut unseen, mut wrong) = (0, Vec::new(), Vec::new(), Vec::new());
     for (distribution, labels) in by_wheel {
-        let start = format!("{distribution}-");
-        let of_name = |path: &&PathBuf| {
-            let name = path.file_name().unwrap().to_string_lossy();
-            name.starts_with(&start) && name.contains("x86_64")
-        };
-        let Some(wheel) = wheels.iter().find(of_name) else {
+        let Some(wheel) = wheel_of(distribution, &wheels) else {
             absent.extend(labels.iter().map(|label| format!("{distribution}: {}", label.member)));
             continue;
         };
@@ -98,7 +148,7 @@ fn labelled_objects_are_told_right() {
     println!("not to be seen:\n  {}", unseen.join("\n  "));
     println!("absent:\n  {}", absent.join("\n  "));
     assert!(wrong.is_empty(), "wrong:\n  {}", wrong.join("\n  "));
-    assert!(right > 0, "no wheel of the table is in {folders}");
+    assert!(right > 0, "no wheel of the table is at hand");
 }
 
 fn wheels(folder: &Path, most: u64) -> Vec<PathBuf> {

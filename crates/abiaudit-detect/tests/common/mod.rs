@@ -54,16 +54,16 @@ impl Bench {
         std::fs::read(output).expect("what the compiler made")
     }
 
-    /// Reads a library that belongs to the compiler.
-    pub fn library_of_compiler(&self, name: &str) -> Vec<u8> {
-        let path = path_of_library(name);
-        std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-    }
-
     /// A path in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
+}
+
+/// Reads a library that belongs to the compiler.
+pub fn library_of_compiler(name: &str) -> Vec<u8> {
+    let path = path_of_library(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Where the compiler has a library.
