@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use abiaudit_detect::{MarkerScan, Markers};
 use abiaudit_elf::{Collector, FileKind, Image, Object, ParseError, Parsed, Wants};
 use sha2::{Digest, Sha256};
 
@@ -32,7 +33,7 @@ pub(crate) struct Intake<'a> {
 enum State {
     /// Too few bytes to tell the kind.
     Sniffing,
-    Elf(Collector),
+    Elf(Collector, MarkerScan),
     Other(FileKind),
 }
 
@@ -40,6 +41,15 @@ enum State {
 pub(crate) enum Taken {
     Elf(Image<'static>),
     Other(FileKind),
+}
+
+/// What a whole stream gave.
+pub(crate) struct Gathered {
+    pub(crate) taken: Taken,
+    /// Texts that speak for a runtime; none if the file is not ELF.
+    pub(crate) markers: Markers,
+    /// If it was asked for.
+    pub(crate) sha256: Option<[u8; 32]>,
 }
 
 impl<'a> Intake<'a> {
@@ -53,7 +63,10 @@ impl<'a> Intake<'a> {
             hasher.update(chunk);
         }
         match &mut self.state {
-            State::Elf(collector) => collector.push(chunk),
+            State::Elf(collector, scan) => {
+                collector.push(chunk);
+                scan.push(chunk);
+            }
             State::Other(_) => {}
             State::Sniffing if self.head.is_empty() && chunk.len() >= FileKind::SNIFF_LEN => {
                 self.settle(chunk);
@@ -73,24 +86,26 @@ impl<'a> Intake<'a> {
             FileKind::Elf => {
                 let mut collector = Collector::new(self.size);
                 collector.push(head);
-                State::Elf(collector)
+                let mut scan = MarkerScan::new();
+                scan.push(head);
+                State::Elf(collector, scan)
             }
             other => State::Other(other),
         };
     }
 
-    pub(crate) fn finish(mut self) -> (Taken, Option<[u8; 32]>) {
+    pub(crate) fn finish(mut self) -> Gathered {
         if matches!(self.state, State::Sniffing) {
             let head = std::mem::take(&mut self.head);
             self.settle(&head);
         }
         let sha256 = self.hasher.map(|hasher| hasher.finalize().into());
-        let taken = match self.state {
-            State::Elf(collector) => Taken::Elf(collector.finish()),
-            State::Other(kind) => Taken::Other(kind),
-            State::Sniffing => Taken::Other(FileKind::Empty),
+        let (taken, markers) = match self.state {
+            State::Elf(collector, scan) => (Taken::Elf(collector.finish()), scan.finish()),
+            State::Other(kind) => (Taken::Other(kind), Markers::default()),
+            State::Sniffing => (Taken::Other(FileKind::Empty), Markers::default()),
         };
-        (taken, sha256)
+        Gathered { taken, markers, sha256 }
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use abiaudit_detect::Markers;
 use abiaudit_wheel::{DistInfo, DistInfoProblem, Metadata, Record, WheelFile};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -94,6 +95,7 @@ fn read(path: &Path, name: String, options: &Options<'_>) -> Member {
         executable: false,
         sha256: None,
         content,
+        markers: Markers::default(),
     };
     if path.is_symlink() && !path.is_file() {
         let target = fs::read_link(path).ok().map(|t| t.to_string_lossy().into_owned());

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use abiaudit_detect::Markers;
 use abiaudit_elf::{FileKind, Object, Wants};
 use memmap2::Mmap;
 use sha2::{Digest, Sha256};
@@ -60,6 +61,8 @@ pub(crate) fn read(
         },
         other => Content::Other(other),
     };
+    let is_elf = matches!(content, Content::Object(_) | Content::BrokenElf(_));
+    let markers = if is_elf { Markers::of_bytes(bytes) } else { Markers::default() };
     if let Some(progress) = options.progress {
         progress(metadata.len());
     }
@@ -71,6 +74,7 @@ pub(crate) fn read(
         executable: is_executable(&metadata),
         sha256: Some(Sha256::digest(bytes).into()),
         content,
+        markers,
     })
 }
 

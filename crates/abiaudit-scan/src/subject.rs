@@ -1,5 +1,6 @@
 //! What was found in one input.
 
+use abiaudit_detect::Markers;
 use abiaudit_elf::Object;
 use abiaudit_wheel::archive::ArchiveProblem;
 use abiaudit_wheel::{DistInfo, WheelName};
@@ -59,6 +60,8 @@ pub struct Member {
     pub sha256: Option<[u8; 32]>,
     /// What it is.
     pub content: Content,
+    /// Texts in an ELF file that speak for a runtime: half of what [`abiaudit_detect::detect`] goes by.
+    pub markers: Markers,
 }
 
 impl Subject {

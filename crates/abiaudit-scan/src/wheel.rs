@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use abiaudit_detect::Markers;
 use abiaudit_elf::Collector;
 use abiaudit_wheel::archive::{self, ArchiveProblem, MemberError, MemberKind, Scratch};
 use abiaudit_wheel::{Archive, DistInfo, WheelName};
 use rayon::iter::{ParallelBridge, ParallelIterator};
 use sha2::{Digest, Sha256};
 
-use crate::content::{Content, Intake, examine};
+use crate::content::{Content, Gathered, Intake, examine};
 use crate::error::ScanError;
 use crate::subject::{Member, Subject, SubjectKind};
 use crate::{Options, installed};
@@ -56,8 +57,8 @@ fn read_member(
     scratch: &mut Scratch,
     options: &Options<'_>,
 ) -> Member {
-    let (content, sha256) = match entry.kind {
-        MemberKind::Symlink => (Content::Symlink(link_target(archive, entry)), None),
+    let (content, sha256, markers) = match entry.kind {
+        MemberKind::Symlink => (Content::Symlink(link_target(archive, entry)), None, Markers::default()),
         _ => read_content(archive, entry, scratch, options),
     };
     Member {
@@ -68,6 +69,7 @@ fn read_member(
         executable: entry.is_executable(),
         sha256,
         content,
+        markers,
     }
 }
 
@@ -83,7 +85,7 @@ fn read_content(
     entry: &archive::Member,
     scratch: &mut Scratch,
     options: &Options<'_>,
-) -> (Content, Option<[u8; 32]>) {
+) -> (Content, Option<[u8; 32]>, Markers) {
     let mut intake = Intake::new(&entry.name, entry.size, true);
     let outcome = archive.read(entry, scratch, &mut |chunk| {
         intake.push(chunk);
@@ -93,9 +95,9 @@ fn read_content(
         Ok(())
     });
     if let Err(error) = outcome {
-        return (Content::Unreadable(error.to_string()), None);
+        return (Content::Unreadable(error.to_string()), None, Markers::default());
     }
-    let (taken, sha256) = intake.finish();
+    let Gathered { taken, markers, sha256 } = intake.finish();
     let content = examine(taken, |ranges| {
         let mut collector = Collector::for_ranges(entry.size, ranges);
         let outcome = archive.read(entry, scratch, &mut |chunk| {
@@ -104,7 +106,7 @@ fn read_content(
         });
         outcome.map(|_| collector.finish()).map_err(|error: MemberError| error.to_string())
     });
-    (content, sha256)
+    (content, sha256, markers)
 }
 
 fn digest(archive: &Archive) -> [u8; 32] {
