@@ -49,6 +49,19 @@ impl ScanError {
         Self::Io { path: path.to_owned(), source }
     }
 
+    /// What is wrong, for a line that names the input already.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Io { source, .. } => source.to_string(),
+            Self::NotAFile { .. } => "neither a regular file nor a directory".to_owned(),
+            Self::FileName(error) => without(&format!("{:?}", error.file_name()), &error.to_string()),
+            Self::Archive { path, source } => without(&path.display().to_string(), &source.to_string()),
+            Self::UnknownKind { found, .. } => {
+                format!("{found}; expected a wheel (.whl), a directory or an ELF file")
+            }
+        }
+    }
+
     /// A stable word for reports.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -59,4 +72,10 @@ impl ScanError {
             Self::UnknownKind { .. } => "unknown-kind",
         }
     }
+}
+
+/// A message without the name that it begins with.
+fn without(name: &str, message: &str) -> String {
+    let rest = message.strip_prefix(name).and_then(|rest| rest.strip_prefix(": "));
+    rest.unwrap_or(message).to_owned()
 }

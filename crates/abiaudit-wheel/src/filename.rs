@@ -78,6 +78,18 @@ pub enum WheelNameError {
     },
 }
 
+impl WheelNameError {
+    /// The file name that is not a wheel's.
+    #[must_use]
+    pub fn file_name(&self) -> &str {
+        match self {
+            Self::Extension { file_name } | Self::Parts { file_name, .. } | Self::Part { file_name, .. } => {
+                file_name
+            }
+        }
+    }
+}
+
 /// A name that can be read, but is not written as the specification wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WheelNameProblem {

@@ -40,7 +40,7 @@ pub fn wheel(audit: &Audit<'_>, findings: &[Finding]) -> model::Wheel {
 pub fn unreadable(path: &str, error: &ScanError) -> model::Wheel {
     model::Wheel {
         path: path.to_owned(),
-        error: Some(model::WheelError { kind: error.kind().to_owned(), message: error.to_string() }),
+        error: Some(model::WheelError { kind: error.kind().to_owned(), message: error.reason() }),
         ..model::Wheel::default()
     }
 }

@@ -22,6 +22,7 @@ pub mod abi406_needs_preload;
 pub mod abi407_unused_vendored_library;
 pub mod abi408_provider_not_declared;
 pub mod abi409_provider_not_reachable;
+pub mod abi410_needed_name;
 pub mod abi501_executable_stack;
 pub mod abi502_text_relocations;
 pub mod abi503_empty_load_segment;
