@@ -1,7 +1,7 @@
 //! Which C++, OpenMP, BLAS and Fortran runtime, unwinder and allocator an ELF object carries, how exposed it is,
 //! and how sure that is.
 //!
-//! [`detect`] is a pure function of an [`Object`](abiaudit_elf::Object) and of the [`Markers`] that were found in
+//! [`detect`] is a pure function of an [`Object`] and of the [`Markers`] that were found in
 //! the file while it was read. Three ideas hold it together:
 //!
 //! * **Presence is not danger.** A hidden copy of libstdc++ duplicates state and harms nobody; an exported one breaks

@@ -1,5 +1,6 @@
 //! The streaming scan.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -50,7 +51,8 @@ pub struct MarkerScan {
     position: u64,
     /// Finds that begin before this offset are reported already.
     reported: u64,
-    found: Vec<Found>,
+    /// By the marker's index in the table, so that a file full of one marker costs no search among the others.
+    found: BTreeMap<u16, Vec<Found>>,
 }
 
 impl MarkerScan {
@@ -93,8 +95,8 @@ impl MarkerScan {
         let carry = std::mem::take(&mut self.carry);
         let start = self.position - carry.len() as u64;
         self.search(&carry, start, u64::MAX);
-        self.found.sort_by_key(|found| (found.index, found.offset));
-        Markers(self.found)
+        // Finds of one marker were made in the order of the file.
+        Markers(self.found.into_values().flatten().collect())
     }
 
     /// Searches `window`, which begins at `offset` of the file, and reports markers that begin before `until` and are
@@ -115,23 +117,15 @@ impl MarkerScan {
     fn report(&mut self, index: usize, window: &[u8], place: Range<usize>, offset: u64) {
         let Some(text) = text_of(&MARKERS[index], window, &place) else { return };
         let index = index as u16;
-        let mut texts = self.found.iter_mut().filter(|found| found.index == index);
-        let mut known = 0;
-        let mut last = None;
-        for found in &mut texts {
-            if found.text.as_bytes() == text {
-                found.count += 1;
-                return;
-            }
-            known += 1;
-            last = Some(found);
-        }
-        if let (true, Some(last)) = (known >= MOST_TEXTS, last) {
-            last.count += 1;
+        let known = self.found.entry(index).or_default();
+        let same = known.iter().position(|found| found.text.as_bytes() == text);
+        let place_of = same.or((known.len() >= MOST_TEXTS).then_some(MOST_TEXTS - 1));
+        if let Some(found) = place_of.and_then(|place| known.get_mut(place)) {
+            found.count += 1;
             return;
         }
         let text = String::from_utf8_lossy(text).into_owned();
-        self.found.push(Found { index, text, offset: offset + place.start as u64, count: 1 });
+        known.push(Found { index, text, offset: offset + place.start as u64, count: 1 });
     }
 }
 
