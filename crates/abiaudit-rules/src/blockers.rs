@@ -398,3 +398,28 @@ fn unreachable(audit: &Audit<'_>) -> Vec<LibraryBlocker> {
     }
     by_name.into_values().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::audit::Audit;
+    use crate::settings::Settings;
+
+    #[test]
+    fn a_version_needed_from_the_loader_counts() {
+        let elf = ElfWriter::new(Arch::X86_64)
+            .needed("libc.so.6")
+            .needed("ld-linux-x86-64.so.2")
+            .define("PyInit_m")
+            .undefined_versioned("_dl_find_object", "ld-linux-x86-64.so.2", "GLIBC_2.35");
+        let wheel = TestWheel::new("p", "1", "cp312-cp312-linux_x86_64").elf("p/m.so", &elf);
+        let directory = tempfile::tempdir().unwrap();
+        let options = abiaudit_scan::Options::default();
+        let subjects = abiaudit_scan::scan(&wheel.write(directory.path()), &options).unwrap();
+        let settings = Settings::default();
+        let audit = Audit::new(&subjects[0], &settings);
+        assert_eq!(audit.verdict.as_ref().unwrap().tag, "manylinux_2_35_x86_64");
+        assert!(audit.externals.iter().all(|e| e.soname == "libc.so.6"));
+    }
+}
