@@ -243,6 +243,32 @@ mod tests {
         assert!(config("[[ignores]]\nrule='ABI101'\nreason='x'\nexpires='2027-01-31'").is_ok());
     }
 
+    /// The page shows every key, and every key that it shows is real.
+    #[test]
+    fn the_page_on_configuration_is_true() {
+        let page = include_str!("../../../docs/configuration.md");
+        let text =
+            page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+        let document: toml::Table = text.parse().expect("toml");
+        let table = document["tool"]["abiaudit"].as_table().expect("a table").clone();
+        let config = parse(table, Path::new("pyproject.toml")).expect("a valid configuration");
+        check(&config.settings(|| None).expect("settings")).expect("known rules and targets");
+        for key in [
+            "target",
+            "fail-on",
+            "select",
+            "ignore",
+            "severity",
+            "ignores",
+            "assume-installed",
+            "size-budget",
+            "providers",
+            "policy",
+        ] {
+            assert!(document["tool"]["abiaudit"].get(key).is_some(), "{key} is not on the page");
+        }
+    }
+
     #[test]
     fn sizes_are_decimal_or_binary() {
         assert_eq!(parse_size("100MB").expect("size"), 100_000_000);
