@@ -186,7 +186,7 @@ impl Options {
 
 /// Runs the code and simulates the same. It may load what lies in `modules`.
 fn compare(python: &Path, code: &str, scratch: &Path, modules: Option<&Path>) -> anyhow::Result<Comparison> {
-    let log = Log::record(python, code, scratch)?;
+    let log = log::record(python, code, scratch)?;
     let machine = Machine::read(python, modules, &log)?;
     let files = machine.files();
     let events = machine.events(&log);

@@ -13,6 +13,8 @@
 //! | [`markdown`] | pull request comments |
 //! | [`auditwheel`] | programs written for `auditwheel show --json` |
 //!
+//! [`bindings`] is another report with a contract of its own: who serves whom in a process (`abiaudit bind`).
+//!
 //! The crate knows no ELF, wheel, policy or rule: the command converts its audit into the model. It reads no clock,
 //! no environment and no terminal; what depends on them comes in through [`RenderOptions`].
 //!
@@ -21,6 +23,7 @@
 //! carry them unchanged, escaped as JSON demands.
 
 pub mod auditwheel;
+pub mod bindings;
 pub mod escape;
 pub mod github;
 pub mod json;

@@ -10,6 +10,7 @@ mod directory;
 mod error;
 mod file;
 mod installed;
+mod reader;
 mod subject;
 mod wheel;
 
@@ -19,6 +20,7 @@ pub use abiaudit_wheel::Limits;
 pub use content::Content;
 pub use error::ScanError;
 pub use installed::SITE_PACKAGES;
+pub use reader::{ReadError, Reader};
 pub use subject::{Member, Subject, SubjectKind};
 
 /// How to read an input.

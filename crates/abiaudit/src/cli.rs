@@ -29,6 +29,17 @@ pub enum Command {
     Check(CheckArgs),
     /// Print facts, verdict and ladder of wheels: for each better tag, what stands in the way
     Show(ShowArgs),
+    /// Show who serves whom in one process: the static counterpart of LD_DEBUG=bindings
+    ///
+    /// Lays the inputs out in one imagined site-packages, loads their extension modules into a described CPython as the
+    /// dynamic loader would, and says for each object which other one serves its symbols. Libraries of the system are
+    /// known by their tables at one release; nothing of this machine is looked at.
+    ///
+    /// With --import, the import statements in the inputs' Python sources are followed. What functions import,
+    /// importlib, plug-ins and what native code imports are not seen: --trace takes the order from a recorded run.
+    /// With neither, every extension module is loaded, input by input and in the order of names.
+    #[command(after_help = "Exit codes: 0 done; 2 wrong usage or an input that cannot be read.")]
+    Bind(BindArgs),
     /// Explain a rule, a version node, a symbol or a library
     ///
     /// `ABI101` or `symbol-too-new` prints the rule's documentation. `GLIBCXX_3.4.26` says which compiler release
@@ -146,6 +157,67 @@ pub struct ShowArgs {
     pub all: bool,
 }
 
+/// `abiaudit bind`
+#[derive(Debug, Args)]
+pub struct BindArgs {
+    /// Wheels, directories (an unpacked wheel or a site-packages) or ELF files; `-` reads a list from standard input,
+    /// one path a line
+    #[arg(required = true, value_name = "INPUT")]
+    pub inputs: Vec<PathBuf>,
+
+    /// A further input that is installed beside; repeat for more
+    #[arg(long, value_name = "INPUT")]
+    pub with: Vec<PathBuf>,
+
+    /// Import these modules, in this order
+    #[arg(long, value_name = "MODULES", value_delimiter = ',', conflicts_with = "trace")]
+    pub import: Vec<String>,
+
+    /// Open what a run opened whose LD_DEBUG=files output (LD_DEBUG_OUTPUT) is in this file
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
+    /// Only references that leave the object or the distribution that they were built for
+    #[arg(long, conflicts_with = "symbol")]
+    pub unexpected: bool,
+
+    /// Follow symbols whose name, mangled or not, contains this text: who defines them, who refers, who serves
+    #[arg(long, value_name = "TEXT")]
+    pub symbol: Option<String>,
+
+    /// The order of imports (or of inputs): as given, or as given and reversed, with what differs
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::Given, conflicts_with = "trace")]
+    pub order: Order,
+
+    /// Release of glibc or musl that the system has, such as 2.28; the newest known if not given
+    #[arg(long, value_name = "RELEASE")]
+    pub libc: Option<String>,
+
+    /// Release of GCC whose runtime libraries the system has; the newest known if not given
+    #[arg(long, value_name = "RELEASE")]
+    pub gcc: Option<String>,
+
+    /// Form of the report
+    #[arg(long, short = 'f', value_name = "FORMAT", value_enum, default_value_t = BindFormat::Text)]
+    pub format: BindFormat,
+
+    /// Write the report to a file
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Fold nothing: long lists, and inline functions, templates and type information within one distribution
+    #[arg(long)]
+    pub all: bool,
+
+    /// Colours in the text
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+
+    /// No progress bar even on a terminal
+    #[arg(long)]
+    pub no_progress: bool,
+}
+
 /// `abiaudit explain`
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
@@ -197,6 +269,28 @@ pub enum ShowFormat {
     Json,
     /// What `auditwheel show --json` prints
     AuditwheelJson,
+}
+
+/// Orders of imports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// As given
+    Given,
+    /// As given, and reversed
+    Both,
+}
+
+/// Forms of `bind`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BindFormat {
+    /// For a person
+    Text,
+    /// Everything, schema docs/schema/abiaudit.bindings-1.schema.json
+    Json,
+    /// A graph for Graphviz
+    Dot,
+    /// A page that needs nothing but itself
+    Html,
 }
 
 /// Severities to fail on.

@@ -1,6 +1,7 @@
 //! The commands.
 
 mod audit;
+mod bind;
 mod check;
 mod explain;
 mod reference;
@@ -13,6 +14,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
     match cli.command {
         Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Bind(args) => bind::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Rules => reference::rules(),
         Command::Completions { shell } => reference::completions(shell),

@@ -1,133 +1,38 @@
-//! What ld.so says of a run (`LD_DEBUG=files,scopes,bindings`).
+//! A run of Python under `LD_DEBUG=files,scopes,bindings`.
 
-use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+pub use abiaudit_process::trace::{Log, Opened};
 use anyhow::{Context, ensure};
 
-/// A run, as ld.so told it.
-#[derive(Default)]
-pub struct Log {
-    /// Requests of `dlopen`, in order.
-    pub opened: Vec<Opened>,
-    /// Distinct bindings.
-    pub bindings: BTreeSet<Bound>,
-    /// How many objects were mapped; the program, the loader and the vdso are not.
-    pub mapped: usize,
-}
-
-/// What happened by `dlopen`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Opened {
-    /// A name or path that was not loaded was asked for by an object.
-    Asked { name: String, caller: String },
-    /// An object was put into the global scope with all that it needs.
-    Global { path: String },
-}
-
-/// One line on a binding.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Bound {
-    pub from: String,
-    pub to: String,
-    pub symbol: String,
-    pub version: Option<String>,
-}
-
-impl Log {
-    /// Runs Python on `code`.
-    pub fn record(python: &Path, code: &str, scratch: &Path) -> anyhow::Result<Self> {
-        let prefix = scratch.join("ld-debug");
-        let mut command = Command::new(python);
-        command
-            .args(["-B", "-c", code])
-            .env("LD_DEBUG", "files,scopes,bindings")
-            .env("LD_DEBUG_OUTPUT", &prefix)
-            .env_remove("LD_BIND_NOW")
-            .env_remove("LD_PRELOAD")
-            .env_remove("LD_LIBRARY_PATH")
-            .env_remove("PYTHONPATH")
-            .envs([("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1")])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut child = command.spawn().with_context(|| format!("{}", python.display()))?;
-        let path = prefix.with_extension(child.id().to_string());
-        let status = child.wait()?;
-        ensure!(status.success(), "Python: {status}");
-        let log = Self::read(BufReader::new(File::open(&path)?))?;
-        for entry in std::fs::read_dir(scratch)? {
-            let path = entry?.path();
-            if path.file_stem() == prefix.file_name() {
-                std::fs::remove_file(path)?;
-            }
+/// Runs Python on `code`.
+pub fn record(python: &Path, code: &str, scratch: &Path) -> anyhow::Result<Log> {
+    let prefix = scratch.join("ld-debug");
+    let mut command = Command::new(python);
+    command
+        .args(["-B", "-c", code])
+        .env("LD_DEBUG", "files,scopes,bindings")
+        .env("LD_DEBUG_OUTPUT", &prefix)
+        .env_remove("LD_BIND_NOW")
+        .env_remove("LD_PRELOAD")
+        .env_remove("LD_LIBRARY_PATH")
+        .env_remove("PYTHONPATH")
+        .envs([("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1")])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().with_context(|| format!("{}", python.display()))?;
+    let path = prefix.with_extension(child.id().to_string());
+    let status = child.wait()?;
+    ensure!(status.success(), "Python: {status}");
+    let log = Log::read(BufReader::new(File::open(&path)?))?;
+    for entry in std::fs::read_dir(scratch)? {
+        let path = entry?.path();
+        if path.file_stem() == prefix.file_name() {
+            std::fs::remove_file(path)?;
         }
-        Ok(log)
     }
-
-    fn read(lines: impl BufRead) -> anyhow::Result<Self> {
-        let mut log = Self::default();
-        let mut became_global = false;
-        for line in lines.split(b'\n') {
-            let line = line?;
-            let line = String::from_utf8_lossy(&line);
-            // The number of the process, a tab, the message.
-            let Some((_, message)) = line.split_once('\t') else { continue };
-            if let Some(bound) = message.strip_prefix("binding file ").and_then(bound) {
-                log.bindings.insert(bound);
-            } else if message.starts_with("add ") && message.ends_with(" to global scope") {
-                became_global = true;
-            } else if let Some(rest) = message.strip_prefix("opening file=") {
-                // Said after relocation and initialisation, so that what these opened comes before it.
-                if std::mem::take(&mut became_global)
-                    && let Some((path, _)) = rest.split_once(" [")
-                {
-                    log.opened.push(Opened::Global { path: path.to_owned() });
-                }
-            } else if let Some((name, rest)) = message.strip_prefix("file=").and_then(|m| m.split_once(" ["))
-            {
-                log.mapped += usize::from(rest.ends_with("generating link map"));
-                if let Some((_, caller)) = rest.split_once("dynamically loaded by ") {
-                    let caller = caller.rsplit_once(" [").map_or(caller, |(caller, _)| caller);
-                    log.opened.push(Opened::Asked { name: name.to_owned(), caller: caller.to_owned() });
-                }
-            }
-        }
-        Ok(log)
-    }
-}
-
-/// `FROM [0] to TO [0]: normal symbol 'NAME' [VERSION]`; the first quote may be a backquote.
-fn bound(rest: &str) -> Option<Bound> {
-    let (from, rest) = rest.split_once(" [0] to ")?;
-    let (to, rest) = rest.split_once(" [0]: ")?;
-    let (_, rest) = rest.split_once(" symbol ")?;
-    let (symbol, rest) = rest.get(1..)?.split_once('\'')?;
-    let version = rest.strip_prefix(" [").and_then(|v| v.strip_suffix(']')).map(str::to_owned);
-    Some(Bound { from: from.to_owned(), to: to.to_owned(), symbol: symbol.to_owned(), version })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_what_glibc_prints() -> anyhow::Result<()> {
-        let text = "      7:\tfile=/p/m.so [0];  dynamically loaded by /p/libpython.so [0]\n\
-            \x20     7:\tfile=/p/m.so [0];  generating link map\n\
-            \x20     7:\tbinding file /p/m.so [0] to /l/libc.so.6 [0]: normal symbol `free' [GLIBC_2.2.5]\n\
-            \x20     7:\tbinding file /p/m.so [0] to /p/m.so [0]: normal symbol `own'\n\
-            \x20     7:\tadd /p/m.so [0] to global scope\n\
-            \x20     7:\topening file=/p/m.so [0]; direct_opencount=1\n";
-        let log = Log::read(text.as_bytes())?;
-        let asked = Opened::Asked { name: "/p/m.so".to_owned(), caller: "/p/libpython.so".to_owned() };
-        assert_eq!(log.opened, [asked, Opened::Global { path: "/p/m.so".to_owned() }]);
-        let symbols: Vec<_> =
-            log.bindings.iter().map(|b| (b.symbol.as_str(), b.version.as_deref())).collect();
-        assert_eq!(symbols, [("free", Some("GLIBC_2.2.5")), ("own", None)]);
-        assert_eq!(log.mapped, 1);
-        Ok(())
-    }
+    Ok(log)
 }

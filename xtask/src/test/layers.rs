@@ -12,6 +12,17 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("abiaudit-loader", &["abiaudit-elf"]),
     ("abiaudit-detect", &["abiaudit-elf", "abiaudit-policy", "abiaudit-wheel"]),
     (
+        "abiaudit-process",
+        &[
+            "abiaudit-elf",
+            "abiaudit-wheel",
+            "abiaudit-policy",
+            "abiaudit-scan",
+            "abiaudit-loader",
+            "abiaudit-detect",
+        ],
+    ),
+    (
         "abiaudit-rules",
         &[
             "abiaudit-elf",
@@ -31,13 +42,14 @@ const LAYERS: &[(&str, &[&str])] = &[
             "abiaudit-scan",
             "abiaudit-loader",
             "abiaudit-detect",
+            "abiaudit-process",
             "abiaudit-rules",
             "abiaudit-report",
         ],
     ),
     // Writes ELF files with the reader's test support; the others may use it in tests.
     ("abiaudit-testing", &["abiaudit-elf"]),
-    ("xtask", &["abiaudit-elf", "abiaudit-loader", "abiaudit-policy", "abiaudit-testing"]),
+    ("xtask", &["abiaudit-elf", "abiaudit-loader", "abiaudit-policy", "abiaudit-process", "abiaudit-testing"]),
 ];
 
 /// One line for each crate that breaks the order.

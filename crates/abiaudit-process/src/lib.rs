@@ -1,0 +1,50 @@
+//! Turns wheels and directories into a process that [`abiaudit_loader::binding`] can simulate.
+//!
+//! ```text
+//! Site        all inputs, laid out at their installed paths in one imagined site-packages
+//! SystemBase  what is there before: CPython, the C library, GCC's runtimes, as tables and not as files
+//! Plan        what is opened, in order: from imports that are followed, from a recorded trace, or everything
+//! run         all three, given to the loader
+//! ```
+//!
+//! Nothing of the machine is looked at but the inputs, so the same inputs give the same process everywhere.
+
+mod base;
+mod imports;
+mod plan;
+mod preloads;
+mod site;
+pub mod trace;
+
+use abiaudit_loader::binding::{Event, Process, Program, Scenario, SystemLibrary, Target};
+
+pub use base::{Releases, SystemBase, SystemKind, UnknownPlatform};
+pub use imports::follow::{Follower, Followed};
+pub use imports::scan::{Import, Statement, imports};
+pub use plan::{Cause, Opened, Opening, Plan};
+pub use preloads::{Preload, preloads};
+pub use site::{LeftOut, Platform, Site, SiteFile, WhyLeftOut};
+
+/// Simulates the process. Positions in the result are those of [`Site::files`] and [`SystemBase::libraries`].
+pub fn run(site: &Site<'_>, base: &SystemBase, plan: &Plan) -> Process {
+    let files: Vec<_> = site.files.iter().map(SiteFile::for_loader).collect();
+    let libraries: Vec<&dyn SystemLibrary> = base.libraries().collect();
+    let events: Vec<Event<'_>> = plan.openings.iter().map(event).collect();
+    Process::run(&Scenario {
+        libc: site.platform.loader(),
+        files: &files,
+        system: &libraries,
+        default_directories: &[],
+        program: Program::Described(&[SystemBase::PROGRAM]),
+        preload: &[],
+        events: &events,
+    })
+}
+
+fn event(opening: &Opening) -> Event<'_> {
+    let target = match &opening.opened {
+        Opened::File(file) => Target::File(*file),
+        Opened::Name(name) => Target::Name(name),
+    };
+    Event::Dlopen { target, global: opening.global, caller: opening.caller }
+}
