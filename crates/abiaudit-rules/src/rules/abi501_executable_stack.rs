@@ -4,7 +4,8 @@
 //! Reports objects whose `PT_GNU_STACK` is executable, and those without `PT_GNU_STACK` where the C library then
 //! assumes an executable stack: on x86_64, i686, armv7l and s390x. On aarch64, ppc64le, riscv64 and loongarch64 a
 //! missing `PT_GNU_STACK` means a stack that is not executable (`DEFAULT_STACK_PERMS` in glibc's
-//! `sysdeps/*/stackinfo.h`), so nothing is said there.
+//! `sysdeps/*/stackinfo.h`), so nothing is said there. A missing header is a warning: every linker in use writes it, so
+//! that the file was made in an unusual way, and no wheel that was looked at lacks it.
 //!
 //! ## Why is this bad?
 //! Since glibc 2.41 `dlopen`, and so `import`, refuses it: `cannot enable executable stack as shared object
@@ -33,11 +34,11 @@ super::rule!("ABI501", "executable-stack", Error, "abi501_executable_stack.rs");
 
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
     for (_, entry) in audit.loadable() {
-        let Some(why) = reason(entry) else { continue };
+        let Some((why, weight)) = reason(entry) else { continue };
         let libc = entry.libc.or(audit.platform.map(|p| p.libc)).unwrap_or(Libc::Glibc);
         let (severity, effect) = match (&entry.role, libc) {
             (Role::Program, _) => (Severity::Warning, "the program runs with an executable stack"),
-            (_, Libc::Glibc) => (Severity::Error, "glibc 2.41 and later refuse to load it"),
+            (_, Libc::Glibc) => (weight, "glibc 2.41 and later refuse to load it"),
             (_, Libc::Musl) => (Severity::Info, "musl ignores it"),
         };
         sink.member(&entry.member.name, format!("{why}: {effect}"))
@@ -46,13 +47,17 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     }
 }
 
-fn reason(entry: &AuditObject<'_>) -> Option<&'static str> {
+/// Why the stack would be executable, and what that weighs under glibc.
+fn reason(entry: &AuditObject<'_>) -> Option<(&'static str, Severity)> {
     match entry.object.segments.first(SegmentType::GnuStack) {
-        Some(stack) => stack.is_executable().then_some("PT_GNU_STACK asks for an executable stack"),
+        Some(stack) => {
+            let asks = ("PT_GNU_STACK asks for an executable stack", Severity::Error);
+            stack.is_executable().then_some(asks)
+        }
         // Without a dynamic section there is no loader that would assume anything.
         None if !entry.object.dynamic.present => None,
         None => executable_by_default(entry.object.identity.arch())
-            .then_some("no PT_GNU_STACK, which means an executable stack"),
+            .then_some(("no PT_GNU_STACK, which means an executable stack", Severity::Warning)),
     }
 }
 
@@ -77,11 +82,15 @@ mod tests {
     }
 
     #[test]
-    fn an_executable_flag_and_a_missing_header_on_x86_are_errors() {
-        for elf in [module(Arch::X86_64).stack(7), module(Arch::X86_64).without_stack()] {
+    fn an_executable_flag_is_an_error_and_a_missing_header_on_x86_a_warning() {
+        let cases = [
+            (module(Arch::X86_64).stack(7), Severity::Error),
+            (module(Arch::X86_64).without_stack(), Severity::Warning),
+        ];
+        for (elf, severity) in cases {
             let found = findings("ABI501", &wheel("manylinux_2_17_x86_64", &elf));
             assert_eq!(found.len(), 1);
-            assert_eq!(found[0].severity, Severity::Error);
+            assert_eq!(found[0].severity, severity);
             assert_eq!(found[0].member.as_deref(), Some("p/m.so"));
         }
     }
