@@ -165,7 +165,6 @@ fn is_python(name: &[u8]) -> bool {
 fn glibc(table: symbols::GlibcTable, release: Release, python: Described) -> Vec<Described> {
     let mut libraries = by_library(table.symbols(), release);
     let loader = libraries.keys().find(|soname| Libc::Glibc.is_dynamic_linker(soname)).copied();
-    // The loader has symbols of its own only since it has versions for others; the soname is in every process.
     let mut described = vec![python];
     for (soname, symbols) in std::mem::take(&mut libraries) {
         let needed = match (soname, loader) {
@@ -232,6 +231,8 @@ fn by_library(
     let mut bases = BTreeMap::<&str, (Release, &str)>::new();
     for (name, rows) in symbols {
         for row in rows {
+            // A library that a release has emptied is still there (libpthread since glibc 2.34).
+            let library = libraries.entry(row.library).or_default();
             if let (Some(since), Some(version)) = (row.since, row.version) {
                 let base = bases.entry(row.library).or_insert((since, version));
                 *base = (*base).min((since, version));
@@ -239,7 +240,7 @@ fn by_library(
             if row.is_in(release) {
                 let is_unique = is_unique(&name, row.kind);
                 let definition = Definition { version: row.version, is_default: row.default, is_unique };
-                libraries.entry(row.library).or_default().entry(name.clone()).or_default().push(definition);
+                library.entry(name.clone()).or_default().push(definition);
             }
         }
     }
@@ -267,10 +268,14 @@ fn is_unique(name: &str, kind: Kind) -> bool {
 
 /// What files need or open of the system beyond the tables: what a platform tag promises, a driver, a host package.
 fn others(site: &Site<'_>, known: &HashSet<&str>) -> Vec<Described> {
-    let own: HashSet<String> = site.files.iter().flat_map(|file| {
-        let base = file.member.base_name().to_owned();
-        file.object.dynamic.soname.iter().map(Name::to_text).chain([base])
-    }).collect();
+    let own: HashSet<String> = site
+        .files
+        .iter()
+        .flat_map(|file| {
+            let base = file.member.base_name().to_owned();
+            file.object.dynamic.soname.iter().map(Name::to_text).chain([base])
+        })
+        .collect();
     let policies = PolicySet::builtin();
     let targets = policies.ladder(site.platform.libc, site.platform.arch);
     let promised: BTreeSet<String> =
@@ -366,7 +371,10 @@ mod tests {
     fn unique_is_static_data_of_templates() {
         let base = base(Arch::X86_64, Libc::Glibc, Releases::default());
         let ask = |symbol| provides(&base, "libstdc++.so.6", symbol, None);
-        assert_eq!(ask("_ZNSt7num_putIcSt19ostreambuf_iteratorIcSt11char_traitsIcEEE2idE"), Some(Provided::Unique));
+        assert_eq!(
+            ask("_ZNSt7num_putIcSt19ostreambuf_iteratorIcSt11char_traitsIcEEE2idE"),
+            Some(Provided::Unique)
+        );
         assert_eq!(ask("_ZNSs4_Rep20_S_empty_rep_storageE"), Some(Provided::Unique));
         assert_eq!(ask("_ZNSt5ctypeIcE2idE"), Some(Provided::Ordinary));
         assert_eq!(ask("_ZSt4cout"), Some(Provided::Ordinary));
@@ -378,7 +386,10 @@ mod tests {
         assert_eq!(provides(&base, "python", "PyModule_Create2", None), Some(Provided::Ordinary));
         assert_eq!(provides(&base, "python", "_Py_Dealloc", None), Some(Provided::Ordinary));
         assert_eq!(provides(&base, "python", "PyInit_mod", None), None);
-        assert_eq!(provides(&base, "libc.musl-aarch64.so.1", "memcpy", Some("GLIBC_2.17")), Some(Provided::Ordinary));
+        assert_eq!(
+            provides(&base, "libc.musl-aarch64.so.1", "memcpy", Some("GLIBC_2.17")),
+            Some(Provided::Ordinary)
+        );
         assert_eq!(base.kind(SystemBase::PROGRAM), SystemKind::Python);
     }
 }

@@ -19,7 +19,7 @@ pub mod trace;
 use abiaudit_loader::binding::{Event, Process, Program, Scenario, SystemLibrary, Target};
 
 pub use base::{Releases, SystemBase, SystemKind, UnknownPlatform};
-pub use imports::follow::{Follower, Followed};
+pub use imports::follow::{Followed, Follower};
 pub use imports::scan::{Import, Statement, imports};
 pub use plan::{Cause, Opened, Opening, Plan};
 pub use preloads::{Preload, preloads};

@@ -177,7 +177,10 @@ impl<'s> Site<'s> {
     /// Paths below `site-packages` that begin with `prefix`, sorted.
     pub(crate) fn paths_with<'p>(&'p self, prefix: &'p str) -> impl Iterator<Item = &'s str> + 'p {
         let from = (Bound::Included(prefix), Bound::Unbounded);
-        self.members.range::<str, _>(from).map(|(path, _)| *path).take_while(move |path| path.starts_with(prefix))
+        self.members
+            .range::<str, _>(from)
+            .map(|(path, _)| *path)
+            .take_while(move |path| path.starts_with(prefix))
     }
 
     /// A name for the distribution that a subject is: `numpy 2.5.5`, or its path.

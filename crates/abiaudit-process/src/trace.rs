@@ -1,4 +1,5 @@
-//! What ld.so says of a run (`LD_DEBUG=files,scopes,bindings` of glibc; `files` is enough for what was opened).
+//! What ld.so says of a run: `LD_DEBUG=files,scopes,bindings` of glibc. For what was opened `files` and `scopes` are
+//! enough; without `scopes` the log does not tell `RTLD_GLOBAL` (`add_to_global_update` in glibc elf/dl-open.c).
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
@@ -15,6 +16,8 @@ pub struct Log {
     pub bindings: BTreeSet<Bound>,
     /// How many objects were mapped; the program, the loader and the vdso are not.
     pub mapped: usize,
+    /// The log tells of scopes.
+    pub has_scopes: bool,
 }
 
 /// What happened by `dlopen`.
@@ -60,6 +63,7 @@ impl Log {
             let line = String::from_utf8_lossy(&line);
             // The number of the process, a tab, the message.
             let Some((_, message)) = line.split_once('\t') else { continue };
+            log.has_scopes |= message.starts_with(" scope ");
             if let Some(bound) = message.strip_prefix("binding file ").and_then(bound) {
                 log.bindings.insert(bound);
             } else if message.starts_with("add ") && message.ends_with(" to global scope") {
@@ -103,6 +107,10 @@ impl Log {
             };
             plan.openings.push(Opening { opened, global, caller, cause: Cause::Trace });
         }
+        if !self.has_scopes {
+            let note = "the trace does not tell what is RTLD_GLOBAL: record it with LD_DEBUG=files,scopes";
+            plan.notes.push(note.to_owned());
+        }
         if !elsewhere.is_empty() {
             let (count, first) = (elsewhere.len(), elsewhere.first().copied().unwrap_or_default());
             plan.notes.push(format!("the trace opens {count} files that no input has, such as {first}"));
@@ -144,6 +152,7 @@ mod tests {
             \x20     7:\tfile=/p/m.so [0];  generating link map\n\
             \x20     7:\tbinding file /p/m.so [0] to /l/libc.so.6 [0]: normal symbol `free' [GLIBC_2.2.5]\n\
             \x20     7:\tbinding file /p/m.so [0] to /p/m.so [0]: normal symbol `own'\n\
+            \x20     7:\t scope 0: python /p/m.so\n\
             \x20     7:\tadd /p/m.so [0] to global scope\n\
             \x20     7:\topening file=/p/m.so [0]; direct_opencount=1\n";
         let log = Log::read(text.as_bytes())?;
@@ -152,7 +161,7 @@ mod tests {
         let symbols: Vec<_> =
             log.bindings.iter().map(|b| (b.symbol.as_str(), b.version.as_deref())).collect();
         assert_eq!(symbols, [("free", Some("GLIBC_2.2.5")), ("own", None)]);
-        assert_eq!(log.mapped, 1);
+        assert_eq!((log.mapped, log.has_scopes), (1, true));
         Ok(())
     }
 }

@@ -173,7 +173,7 @@ pub struct BindArgs {
     #[arg(long, value_name = "MODULES", value_delimiter = ',', conflicts_with = "trace")]
     pub import: Vec<String>,
 
-    /// Open what a run opened whose LD_DEBUG=files output (LD_DEBUG_OUTPUT) is in this file
+    /// Open what a recorded run opened: the file that LD_DEBUG=files,scopes LD_DEBUG_OUTPUT=FILE wrote for the process
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 

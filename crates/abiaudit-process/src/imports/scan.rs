@@ -109,7 +109,17 @@ impl Scanner {
         };
         let known = matches!(
             keyword,
-            "def" | "class" | "if" | "elif" | "else" | "try" | "except" | "finally" | "with" | "for" | "while"
+            "def"
+                | "class"
+                | "if"
+                | "elif"
+                | "else"
+                | "try"
+                | "except"
+                | "finally"
+                | "with"
+                | "for"
+                | "while"
         );
         if !known {
             return None;
@@ -206,16 +216,23 @@ fn truth(tokens: &[Token]) -> Truth {
             Truth::No => Truth::Yes,
             Truth::Unknown => Truth::Unknown,
         },
-        [Token::Mark('('), inner @ .., Token::Mark(')')] if !inner.contains(&Token::Mark('(')) => truth(inner),
+        [Token::Mark('('), inner @ .., Token::Mark(')')] if !inner.contains(&Token::Mark('(')) => {
+            truth(inner)
+        }
         [head @ .., Token::Mark('='), Token::Mark('='), Token::Text(text)] => fact(head, text),
         [head @ .., Token::Mark('!'), Token::Mark('='), Token::Text(text)] => match fact(head, text) {
             Truth::Yes => Truth::No,
             Truth::No => Truth::Yes,
             Truth::Unknown => Truth::Unknown,
         },
-        [head @ .., Token::Mark('.'), Token::Word(method), Token::Mark('('), Token::Text(text), Token::Mark(')')]
-            if method == "startswith" && spelled(head) == "sys.platform" =>
-        {
+        [
+            head @ ..,
+            Token::Mark('.'),
+            Token::Word(method),
+            Token::Mark('('),
+            Token::Text(text),
+            Token::Mark(')'),
+        ] if method == "startswith" && spelled(head) == "sys.platform" => {
             if "linux".starts_with(text.as_str()) { Truth::Yes } else { Truth::No }
         }
         _ => match spelled(tokens).as_str() {
@@ -327,7 +344,8 @@ mod tests {
                 }
             };
             let within = statement.within.map(|number| format!(" try{number}")).unwrap_or_default();
-            let failed: String = statement.only_if_failed.iter().map(|number| format!(" unless{number}")).collect();
+            let failed: String =
+                statement.only_if_failed.iter().map(|number| format!(" unless{number}")).collect();
             format!("{} {what}{within}{failed}", statement.line)
         };
         imports(source).into_iter().map(text).collect()
@@ -336,8 +354,14 @@ mod tests {
     #[test]
     fn forms_of_statements() {
         assert_eq!(scan("import a.b as c, d\n"), ["1 a.b,d"]);
-        assert_eq!(scan("from . import x, y as z\nfrom ..p.q import *\nfrom.r import s"), ["1 .:x,y", "2 ..p.q:*", "3 .r:s"]);
-        assert_eq!(scan("from a import (  # why\n    b,\n\n    c as d,  # c\n)\nimport e"), ["1 a:b,c", "6 e"]);
+        assert_eq!(
+            scan("from . import x, y as z\nfrom ..p.q import *\nfrom.r import s"),
+            ["1 .:x,y", "2 ..p.q:*", "3 .r:s"]
+        );
+        assert_eq!(
+            scan("from a import (  # why\n    b,\n\n    c as d,  # c\n)\nimport e"),
+            ["1 a:b,c", "6 e"]
+        );
         assert_eq!(scan("from a \\\n  import b; import c\r\nimport d\r\n"), ["1 a:b", "1 c", "3 d"]);
         assert_eq!(scan("from ... import x"), ["1 ...:x"]);
         assert_eq!(scan("\u{feff}import a"), ["1 a"]);
@@ -364,11 +388,22 @@ mod tests {
         assert_eq!(scan("if x: import a\nelse: import b\nimport c"), ["1 a", "2 b", "3 c"]);
         assert_eq!(scan("if TYPE_CHECKING:\n    import a\nelse:\n    import b"), ["4 b"]);
         assert_eq!(scan("if typing.TYPE_CHECKING or x:\n    import a\nimport b"), ["2 a", "3 b"]);
-        assert_eq!(scan("if sys.platform == 'win32':\n  import a\nelif os.name != 'nt':\n  import b\nelse:\n  import c"), ["4 b"]);
-        assert_eq!(scan("if sys.platform.startswith(\"linux\") and not False:\n  import a\nelse:\n  import b"), ["2 a"]);
+        assert_eq!(
+            scan(
+                "if sys.platform == 'win32':\n  import a\nelif os.name != 'nt':\n  import b\nelse:\n  import c"
+            ),
+            ["4 b"]
+        );
+        assert_eq!(
+            scan("if sys.platform.startswith(\"linux\") and not False:\n  import a\nelse:\n  import b"),
+            ["2 a"]
+        );
         assert_eq!(scan("if __name__ == '__main__':\n\timport a\n"), Vec::<String>::new());
         assert_eq!(scan("if x[1:2] and (y := 3):\n  import a"), ["2 a"]);
-        assert_eq!(scan("with a as b, c:\n  for x in y:\n    import d\nwhile 1:\n  import e"), ["3 d", "5 e"]);
+        assert_eq!(
+            scan("with a as b, c:\n  for x in y:\n    import d\nwhile 1:\n  import e"),
+            ["3 d", "5 e"]
+        );
     }
 
     #[test]
@@ -387,7 +422,20 @@ mod tests {
 
     #[test]
     fn what_is_no_python_ends() {
-        for source in ["((((", "'''", "\\", "from", "import", "from . import", "if", "if :", "try", "import .", "@", "x = {'a': 'b"] {
+        for source in [
+            "((((",
+            "'''",
+            "\\",
+            "from",
+            "import",
+            "from . import",
+            "if",
+            "if :",
+            "try",
+            "import .",
+            "@",
+            "x = {'a': 'b",
+        ] {
             assert_eq!(scan(source), Vec::<String>::new(), "{source}");
         }
     }

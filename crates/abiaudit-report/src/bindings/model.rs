@@ -219,8 +219,8 @@ pub struct Missing {
     pub name: String,
     /// Who needs it; `null` if it was to be opened.
     pub from: Option<usize>,
-    /// A distribution that is known to bring it.
-    pub provider: Option<String>,
+    /// Distributions that are known to bring it, sorted.
+    pub providers: Vec<String>,
 }
 
 /// A reference that nothing serves.

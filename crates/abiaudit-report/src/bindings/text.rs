@@ -1,11 +1,14 @@
 //! Bindings for a person.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
 use super::BindingsOptions;
-use super::model::{Astray, Bindings, Difference, Edge, Name, ObjectKind, Run, Symbol, Unexpected, Via};
+use super::model::{
+    Astray, Bindings, Difference, Edge, Missing, Name, ObjectKind, Run, Symbol, Unexpected, Via,
+};
 use crate::escape::{brief, visible};
 
 /// Symbols shown of each group before the rest is counted.
@@ -62,7 +65,12 @@ impl Writer<'_> {
             writeln!(self.out, "  note: {}", brief(note))?;
         }
         for opened in run.opened.iter().filter(|opened| opened.global) {
-            writeln!(self.out, "  in the global scope: {} ({})", visible(&opened.name), visible(&opened.because))?;
+            writeln!(
+                self.out,
+                "  in the global scope: {} ({})",
+                visible(&opened.name),
+                visible(&opened.because)
+            )?;
         }
         self.trouble(run)?;
         if let Some(symbols) = &run.symbols {
@@ -75,28 +83,52 @@ impl Writer<'_> {
     }
 
     fn trouble(&mut self, run: &Run) -> io::Result<()> {
-        let lines = run.missing.iter().map(|missing| {
-            let from = missing.from.map_or(String::new(), |from| format!(", needed by {}", name(run, from)));
-            let provider = missing.provider.as_ref().map(|p| format!(" (comes with {p}: give it by --with)"));
-            format!("{}{from}{}", visible(&missing.name), provider.unwrap_or_default())
-        });
-        self.list("missing libraries", lines.collect())?;
-        let lines = run.unresolved.iter().map(|unresolved| {
-            let perhaps = match unresolved.perhaps.as_slice() {
-                [] => String::new(),
-                names => format!(" (perhaps {})", visible(&names.join(", "))),
+        let mut missing = BTreeMap::<&str, Vec<&Missing>>::new();
+        for one in &run.missing {
+            missing.entry(&one.name).or_default().push(one);
+        }
+        let lines = missing.into_iter().map(|(library, all)| {
+            let mut from = all.iter().filter_map(|one| one.from);
+            let first = from.next().map(|first| format!(", needed by {}", name(run, first)));
+            let others =
+                Some(from.count()).filter(|&count| count > 0).map(|count| format!(" and {count} more"));
+            let providers = all.first().map_or(&[][..], |one| &one.providers).join(" or ");
+            let with = if providers.is_empty() {
+                String::new()
+            } else {
+                format!(" (comes with {}: give it by --with)", visible(&providers))
             };
-            format!("{}: {}{perhaps}", name(run, unresolved.from), symbol(&unresolved.name))
+            format!("{}{}{}{with}", visible(library), first.unwrap_or_default(), others.unwrap_or_default())
         });
-        self.list("unresolved symbols", lines.collect())
+        self.list("missing libraries", &lines.collect::<Vec<_>>())?;
+        let mut unresolved = BTreeMap::<(usize, &[String]), Vec<&Name>>::new();
+        for one in &run.unresolved {
+            unresolved.entry((one.from, &one.perhaps)).or_default().push(&one.name);
+        }
+        let mut lines = Vec::new();
+        for ((from, perhaps), names) in unresolved {
+            let perhaps = if perhaps.is_empty() {
+                String::new()
+            } else {
+                format!(" (perhaps in {})", visible(&perhaps.join(", ")))
+            };
+            let most = if self.options.all { names.len() } else { 1 };
+            for name_of in names.iter().take(most) {
+                lines.push(format!("{}: {}{perhaps}", name(run, from), symbol(name_of)));
+            }
+            if names.len() > most {
+                lines.push(format!("{}: ... {} more (--all)", name(run, from), names.len() - most));
+            }
+        }
+        self.list("unresolved symbols", &lines)
     }
 
     /// A list with a title, folded, if it has something.
-    fn list(&mut self, title: &str, lines: Vec<String>) -> io::Result<()> {
+    fn list(&mut self, title: &str, lines: &[String]) -> io::Result<()> {
         if lines.is_empty() {
             return Ok(());
         }
-        self.styled(RED, &format!("  {title}: {}", lines.len()))?;
+        self.styled(RED, &format!("  {title}"))?;
         let most = if self.options.all { lines.len() } else { LINES };
         for line in lines.iter().take(most) {
             writeln!(self.out, "    {line}")?;
@@ -249,7 +281,9 @@ fn via(edge: &Edge) -> String {
         used => used.iter().map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", "),
     };
     if edge.overridden > 0 {
-        text.push_str(&format!("; {} overridden", edge.overridden));
+        text += "; ";
+        text += &edge.overridden.to_string();
+        text += " overridden";
     }
     text
 }

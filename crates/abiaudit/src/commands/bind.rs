@@ -146,7 +146,7 @@ fn plans(args: &BindArgs, site: &Site<'_>, scanned: &Scanned) -> anyhow::Result<
         let file = std::fs::File::open(path).with_context(context)?;
         let log = Log::read(std::io::BufReader::new(file)).with_context(context)?;
         if log.opened.is_empty() {
-            bail!("{}: no dlopen in it; expected the output of LD_DEBUG=files", path.display());
+            bail!("{}: no dlopen in it; expected the output of LD_DEBUG=files,scopes", path.display());
         }
         plans.push((Vec::new(), log.plan(site)));
     } else if args.import.is_empty() {

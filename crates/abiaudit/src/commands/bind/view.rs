@@ -171,7 +171,7 @@ impl<'v, 's> View<'v, 's> {
         let missing = self.process.missing.iter().map(|missing| model::Missing {
             name: missing.name.clone(),
             from: missing.from.and_then(|from| self.number(from)),
-            provider: providers().lookup(&missing.name).into_iter().find_map(|row| row.distribution.clone()),
+            providers: bringers(&missing.name),
         });
         missing.collect()
     }
@@ -311,6 +311,12 @@ impl<'v, 's> View<'v, 's> {
         let demangled = Some(demangle(&name)).filter(|demangled| *demangled != name);
         model::Name { symbol: name, demangled, version: version(object, symbol) }
     }
+}
+
+/// Distributions that bring a library, sorted.
+fn bringers(soname: &str) -> Vec<String> {
+    let names = providers().lookup(soname).into_iter().filter_map(|row| row.distribution.clone());
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// `None` if the name does not contain the text, neither as it stands nor demangled; else its demangled form if that is
