@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::shell;
 
-/// Writes the pages and the schema.
+/// Writes the pages and the schemas.
 pub fn run(_args: &[String]) -> Result<()> {
     let program = shell::build("ci")?;
     for (path, text) in pages(&program)? {
@@ -20,10 +20,10 @@ pub fn run(_args: &[String]) -> Result<()> {
     }
     let mut schema = shell::cargo();
     schema.env("UPDATE_SCHEMA", "1").args(["test", "--quiet", "--profile", "ci", "-p", "abiaudit-report"]);
-    shell::run(schema.args(["--test", "contract"]))
+    shell::run(schema.args(["--test", "contract", "--test", "bindings"]))
 }
 
-/// The pages that are out of date. The schema is compared by a test of abiaudit-report.
+/// The pages that are out of date. The schemas are compared by tests of abiaudit-report.
 pub fn stale(program: &Path) -> Result<Vec<&'static str>> {
     let pages = pages(program)?;
     let is_stale =

@@ -73,7 +73,12 @@ fn scan_all(args: &BindArgs) -> anyhow::Result<Scanned> {
                     }
                     let distribution = view::distribution(&subject);
                     let path = subject.path.clone();
-                    scanned.inputs.push(model::Input { path, distribution: Some(distribution), with, error: None });
+                    scanned.inputs.push(model::Input {
+                        path,
+                        distribution: Some(distribution),
+                        with,
+                        error: None,
+                    });
                     scanned.subjects.push(subject);
                 }
             }
@@ -135,7 +140,8 @@ fn bind(args: &BindArgs, scanned: &Scanned) -> anyhow::Result<Bindings> {
 }
 
 fn release(text: Option<&str>) -> anyhow::Result<Option<Release>> {
-    text.map(|text| text.parse().with_context(|| format!("{text:?}: expected a release such as 2.28"))).transpose()
+    text.map(|text| text.parse().with_context(|| format!("{text:?}: expected a release such as 2.28")))
+        .transpose()
 }
 
 /// What is opened, for each order that is wanted, with the names of what is imported.
@@ -150,7 +156,8 @@ fn plans(args: &BindArgs, site: &Site<'_>, scanned: &Scanned) -> anyhow::Result<
         }
         plans.push((Vec::new(), log.plan(site)));
     } else if args.import.is_empty() {
-        let name = |order: &[usize]| order.iter().map(|&subject| site.distribution(subject)).collect::<Vec<_>>();
+        let name =
+            |order: &[usize]| order.iter().map(|&subject| site.distribution(subject)).collect::<Vec<_>>();
         let mut order = scanned.primary.clone();
         plans.push((name(&order), Plan::everything(site, &order)));
         if args.order == Order::Both {

@@ -22,7 +22,9 @@ pub struct View<'v, 's> {
 
 /// Name and version of an input, or its path.
 pub fn distribution(subject: &Subject) -> String {
-    subject.name_and_version().map_or_else(|| subject.path.clone(), |(name, version)| format!("{name} {version}"))
+    subject
+        .name_and_version()
+        .map_or_else(|| subject.path.clone(), |(name, version)| format!("{name} {version}"))
 }
 
 impl<'v, 's> View<'v, 's> {
@@ -162,7 +164,8 @@ impl<'v, 's> View<'v, 's> {
     fn is_vague(&self, found: &Interposition<'_>) -> bool {
         let Some((object, symbol)) = self.symbol(found.binding) else { return false };
         let name = object.symbols.name(symbol);
-        let is_type_information = [&b"_ZTI"[..], b"_ZTS", b"_ZTV"].iter().any(|start| name.starts_with(start));
+        let is_type_information =
+            [&b"_ZTI"[..], b"_ZTS", b"_ZTV"].iter().any(|start| name.starts_with(start));
         let is_shared = matches!(symbol.binding(), elf::Binding::Weak | elf::Binding::Unique);
         !found.leaves_group && (is_shared || is_type_information)
     }
@@ -218,7 +221,9 @@ impl<'v, 's> View<'v, 's> {
         let mut known = HashMap::<&[u8], Option<Option<String>>>::new();
         for load in &self.process.loads {
             let ObjectId::File(file) = load.object else { continue };
-            let (Some(object), Some(number)) = (self.object(file), self.number(load.object)) else { continue };
+            let (Some(object), Some(number)) = (self.object(file), self.number(load.object)) else {
+                continue;
+            };
             for (index, symbol) in object.symbols.iter().enumerate() {
                 let bytes = object.symbols.name(symbol);
                 let demangled = known.entry(bytes).or_insert_with(|| matching(bytes, wanted));
@@ -233,7 +238,11 @@ impl<'v, 's> View<'v, 's> {
                 let version = version(object, symbol);
                 if symbol.is_exported() {
                     let binding = binding_name(symbol.binding()).to_owned();
-                    entry.definitions.push(model::Definition { object: number, version: version.clone(), binding });
+                    entry.definitions.push(model::Definition {
+                        object: number,
+                        version: version.clone(),
+                        binding,
+                    });
                 }
                 if let Some(binding) = self.process.bindings.get(file, index as u32) {
                     entry.references.push(model::Reference {
@@ -246,7 +255,8 @@ impl<'v, 's> View<'v, 's> {
                 }
             }
         }
-        let is_used = |symbol: &model::Symbol| !symbol.definitions.is_empty() || !symbol.references.is_empty();
+        let is_used =
+            |symbol: &model::Symbol| !symbol.definitions.is_empty() || !symbol.references.is_empty();
         found.into_values().filter(is_used).collect()
     }
 
