@@ -224,7 +224,8 @@ impl<'v, 's> View<'v, 's> {
             let (Some(object), Some(number)) = (self.object(file), self.number(load.object)) else {
                 continue;
             };
-            for (index, symbol) in object.symbols.iter().enumerate() {
+            // The null symbol has index 0 and is not among them.
+            for (index, symbol) in (1_u32..).zip(object.symbols.iter()) {
                 let bytes = object.symbols.name(symbol);
                 let demangled = known.entry(bytes).or_insert_with(|| matching(bytes, wanted));
                 let Some(demangled) = demangled else { continue };
@@ -244,7 +245,7 @@ impl<'v, 's> View<'v, 's> {
                         binding,
                     });
                 }
-                if let Some(binding) = self.process.bindings.get(file, index as u32) {
+                if let Some(binding) = self.process.bindings.get(file, index) {
                     entry.references.push(model::Reference {
                         object: number,
                         version,
