@@ -6,7 +6,7 @@ use std::time::Instant;
 use abiaudit_elf::{Class, Dynamic, Endian, Identity, Name, Notes, Object, ObjectType, Relocations};
 use abiaudit_elf::{Sections, Segments, Symbols, Symtab, Versions};
 use abiaudit_loader::search::{
-    CHAIN_MAX, EntryKind, FoundBy, Libc, Library, Outcome, PathTag, Resolution, resolve,
+    CHAIN_MAX, EntryKind, FoundBy, Libc, Library, Need, Outcome, PathTag, Resolution, resolve,
 };
 
 const X86_64: u16 = 62;
@@ -315,4 +315,25 @@ fn hostile_sets_are_bounded() {
         let all: usize = set.iter().map(|(_, object)| object.dynamic.needed.len()).sum();
         assert_eq!(resolution.needs.len() == all, resolution.unwalked.is_empty(), "{title}");
     }
+}
+
+#[test]
+fn who_helps_costs_what_loads_the_library() {
+    // 900 roots with a hundred needs each, found by none of them, and a library for each that is loaded on its own.
+    let names: Vec<String> = (0..100).map(|n| format!("lib{n}.so")).collect();
+    let roots = (0..900).map(|n| (format!("/s/r/m{n}.so"), with_runpath("$ORIGIN/../a", needing(&names))));
+    let libraries = (0..100).map(|n| (format!("/s/d{n}/lib{n}.so"), with_soname(&names[n], object())));
+    let common = (0..300).map(|n| (format!("/s/a/libx{n}.so"), object()));
+    let set: Vec<(String, Object)> = roots.chain(libraries).chain(common).collect();
+    let resolution = search(&set, Libc::Glibc);
+    let unreachable = |need: &&Need| matches!(need.outcome, Outcome::Unreachable { .. });
+    let start = Instant::now();
+    let mut asked = 0;
+    for need in resolution.needs.iter().filter(unreachable) {
+        let Outcome::Unreachable { present } = &need.outcome else { continue };
+        assert_eq!(&resolution.preload_candidates(need), present);
+        asked += 1;
+    }
+    assert_eq!(asked, 900 * 100);
+    assert!(start.elapsed().as_secs_f64() < 5.0, "{:?}", start.elapsed());
 }

@@ -1,6 +1,7 @@
 //! The answers.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use crate::search::index::{Index, MemberId};
 use crate::search::{Libc, Need, Outcome, SearchEntry};
@@ -29,6 +30,9 @@ pub struct Resolution {
     ranges: Vec<Range<usize>>,
     /// Per member: needs that it serves, by position in `needs`.
     users: Vec<Vec<usize>>,
+    /// Per member: the roots that load it, by position in `roots`. Made when it is first asked for: most sets have no
+    /// need that is unreachable.
+    loaded_by: OnceLock<Vec<Vec<u32>>>,
 }
 
 impl Resolution {
@@ -65,6 +69,7 @@ impl Resolution {
             root_positions,
             ranges,
             users,
+            loaded_by: OnceLock::new(),
         }
     }
 
@@ -96,17 +101,31 @@ impl Resolution {
     /// latter.
     pub fn preload_candidates(&self, need: &Need) -> Vec<usize> {
         let Outcome::Unreachable { present } = &need.outcome else { return Vec::new() };
-        let answers = |root: MemberId, loaded: MemberId| {
-            let member = loaded as usize;
-            if present.binary_search(&member).is_err() {
-                return false;
+        let loaded_by = self.loaded_by.get_or_init(|| self.invert_closures());
+        let mut candidates: Vec<usize> = Vec::new();
+        for &member in present {
+            let id = member as MemberId;
+            let by_soname = self.index.libc == Libc::Glibc && self.index.has_soname(id, &need.name);
+            if !by_soname && !self.index.has_file_name(id, &need.name) {
+                continue;
             }
-            let by_soname = self.index.libc == Libc::Glibc && self.index.has_soname(loaded, &need.name);
-            by_soname || (loaded != root && self.index.has_file_name(loaded, &need.name))
-        };
-        let candidates = self.closures.iter().zip(&self.roots).filter(|(closure, root)| {
-            **root != need.root && closure.iter().any(|&loaded| answers(**root as MemberId, loaded))
-        });
-        candidates.map(|(_, &root)| root).collect()
+            // A root that was opened by its path answers to no file name.
+            let roots = loaded_by[member].iter().map(|&position| self.roots[position as usize]);
+            candidates.extend(roots.filter(|&root| root != need.root && (by_soname || root != member)));
+        }
+        // In the order of the roots.
+        candidates.sort_unstable_by_key(|&root| self.root_positions[root]);
+        candidates.dedup();
+        candidates
+    }
+
+    fn invert_closures(&self) -> Vec<Vec<u32>> {
+        let mut loaded_by = vec![Vec::new(); self.index.members.len()];
+        for (position, closure) in (0..).zip(&self.closures) {
+            for &member in closure {
+                loaded_by[member as usize].push(position);
+            }
+        }
+        loaded_by
     }
 }
