@@ -18,14 +18,16 @@ pub struct Reader {
 }
 
 enum Source {
-    Wheel {
-        archive: Box<Archive>,
-        /// Positions of files by name; of duplicates the last, as in Python's `zipfile`.
-        positions: HashMap<String, usize>,
-        scratch: Scratch,
-    },
+    Wheel(Box<Wheel>),
     Directory(PathBuf),
     File(PathBuf),
+}
+
+struct Wheel {
+    archive: Archive,
+    /// Positions of files by name; of duplicates the last, as in Python's `zipfile`.
+    positions: HashMap<String, usize>,
+    scratch: Scratch,
 }
 
 /// Why there is no content.
@@ -59,7 +61,7 @@ impl Subject {
                     .map_err(|source| ScanError::Archive { path: path.to_owned(), source })?;
                 let files = archive.members().iter().enumerate().filter(|(_, m)| m.kind == MemberKind::File);
                 let positions = files.map(|(position, member)| (member.name.clone(), position)).collect();
-                Source::Wheel { archive: Box::new(archive), positions, scratch: Scratch::new() }
+                Source::Wheel(Box::new(Wheel { archive, positions, scratch: Scratch::new() }))
             }
             // The path of a distribution is that of its dist-info directory; its members lie beside that.
             SubjectKind::Distribution if self.has_directory() => {
@@ -83,23 +85,27 @@ impl Reader {
     /// [`ReadError`]
     pub fn read(&mut self, name: &str, most: u64) -> Result<Vec<u8>, ReadError> {
         match &mut self.source {
-            Source::Wheel { archive, positions, scratch } => {
-                let position = positions.get(name).ok_or(ReadError::Absent)?;
-                let member = archive.members().get(*position).ok_or(ReadError::Absent)?;
-                if member.size > most {
-                    return Err(ReadError::TooLarge { most });
-                }
-                let mut content = Vec::new();
-                let outcome = archive.read(member, scratch, &mut |chunk| {
-                    content.extend_from_slice(chunk);
-                    Ok(())
-                });
-                outcome.map_err(|error| ReadError::Unreadable(error.to_string()))?;
-                Ok(content)
-            }
+            Source::Wheel(wheel) => wheel.read(name, most),
             Source::Directory(root) => read_file(&root.join(name), most),
             Source::File(path) => read_file(path, most),
         }
+    }
+}
+
+impl Wheel {
+    fn read(&mut self, name: &str, most: u64) -> Result<Vec<u8>, ReadError> {
+        let position = self.positions.get(name).ok_or(ReadError::Absent)?;
+        let member = self.archive.members().get(*position).ok_or(ReadError::Absent)?;
+        if member.size > most {
+            return Err(ReadError::TooLarge { most });
+        }
+        let mut content = Vec::new();
+        let outcome = self.archive.read(member, &mut self.scratch, &mut |chunk| {
+            content.extend_from_slice(chunk);
+            Ok(())
+        });
+        outcome.map_err(|error| ReadError::Unreadable(error.to_string()))?;
+        Ok(content)
     }
 }
 

@@ -13,6 +13,8 @@ use crate::site::Site;
 
 /// Bound on the modules that are followed; the largest package has some ten thousand.
 const MODULES_MAX: usize = 100_000;
+/// Bound on the modules that statements ask for, found or not; the largest packages take some hundred thousand.
+const STEPS_MAX: usize = 5_000_000;
 /// Bound on a source in bytes.
 const SOURCE_MAX: u64 = 8 << 20;
 
@@ -33,6 +35,7 @@ pub struct Follower<'f, 's> {
     readers: BTreeMap<usize, Reader>,
     imported: HashSet<String>,
     unreadable: BTreeSet<String>,
+    steps: usize,
     plan: Plan,
 }
 
@@ -71,7 +74,7 @@ impl<'f, 's> Follower<'f, 's> {
             }
         }
         let (readers, imported, unreadable) = (BTreeMap::new(), HashSet::new(), BTreeSet::new());
-        Self { site, extensions, readers, imported, unreadable, plan: Plan::default() }
+        Self { site, extensions, readers, imported, unreadable, steps: 0, plan: Plan::default() }
     }
 
     /// Imports a dotted name and all that its modules import.
@@ -85,18 +88,17 @@ impl<'f, 's> Follower<'f, 's> {
                 let cause = frame.cause(&module);
                 let within = frame.current().and_then(|statement| statement.within);
                 match self.begin(&module, cause) {
-                    Begun::Done => {}
                     Begun::Run(next) => stack.push(next),
                     Begun::Absent if matters => frame.failed.extend(within),
-                    Begun::Absent => {}
+                    Begun::Done | Begun::Absent => {}
                 }
                 continue;
             }
-            match frame.statements.get(frame.next) {
+            match frame.statements.get(frame.next).filter(|_| self.steps < STEPS_MAX) {
                 Some(statement) => {
                     frame.next += 1;
                     if statement.only_if_failed.iter().all(|number| frame.failed.contains(number)) {
-                        frame.waiting = requests(&statement.import, &frame.package);
+                        frame.waiting = self.requests(&statement.import, &frame.package);
                     }
                 }
                 None => {
@@ -115,8 +117,8 @@ impl<'f, 's> Follower<'f, 's> {
             let names: Vec<&str> = self.unreadable.iter().map(String::as_str).collect();
             self.plan.notes.push(format!("not read, so not followed: {}", names.join(", ")));
         }
-        if self.imported.len() >= MODULES_MAX {
-            self.plan.notes.push(format!("only the first {MODULES_MAX} modules were followed"));
+        if self.imported.len() >= MODULES_MAX || self.steps >= STEPS_MAX {
+            self.plan.notes.push("there are more import statements than are followed".to_owned());
         }
         self.plan
     }
@@ -165,6 +167,29 @@ impl<'f, 's> Follower<'f, 's> {
                 })
             }
         }
+    }
+
+    /// The modules that a statement asks for, and whether their absence is an `ImportError`: a name that is no submodule
+    /// may still be an attribute.
+    fn requests(&mut self, import: &Import, package: &str) -> VecDeque<(String, bool)> {
+        let mut requests = VecDeque::new();
+        match import {
+            Import::Modules(modules) => {
+                for module in modules {
+                    requests.extend(with_parents(module).into_iter().map(|module| (module, true)));
+                }
+            }
+            Import::From { level, module, names } => {
+                let Some(base) = absolute(*level, module, package) else { return requests };
+                requests.extend(with_parents(&base).into_iter().map(|module| (module, true)));
+                self.steps = self.steps.saturating_add(names.len());
+                let submodules = names.iter().map(|name| format!("{base}.{name}"));
+                requests
+                    .extend(submodules.filter(|name| self.place(name).is_some()).map(|name| (name, false)));
+            }
+        }
+        self.steps = self.steps.saturating_add(requests.len());
+        requests
     }
 
     /// Where Python's path finder finds a module: a package before a module, native code before a source
@@ -243,26 +268,6 @@ impl Frame {
         let at = self.current().map(|statement| format!("{}:{}", self.source, statement.line));
         Cause::Import { module: module.to_owned(), at }
     }
-}
-
-/// The modules that a statement asks for, and whether their absence is an `ImportError`: a name that is no submodule
-/// may still be an attribute.
-fn requests(import: &Import, package: &str) -> VecDeque<(String, bool)> {
-    let mut requests = VecDeque::new();
-    match import {
-        Import::Modules(modules) => {
-            for module in modules {
-                requests.extend(with_parents(module).into_iter().map(|module| (module, true)));
-            }
-        }
-        Import::From { level, module, names } => {
-            let Some(base) = absolute(*level, module, package) else { return requests };
-            requests.extend(with_parents(&base).into_iter().map(|module| (module, true)));
-            let names = names.iter().filter(|name| *name != "*");
-            requests.extend(names.map(|name| (format!("{base}.{name}"), false)));
-        }
-    }
-    requests
 }
 
 /// `a.b.c` as `a`, `a.b`, `a.b.c`.

@@ -196,6 +196,14 @@ fn colon(tokens: &[Token]) -> Option<usize> {
 
 /// What Linux makes of a condition.
 fn truth(tokens: &[Token]) -> Truth {
+    // Parts within parts that are looked into: conditions that are made to be deep stay unknown.
+    const DEPTH: usize = 16;
+    truth_within(tokens, DEPTH)
+}
+
+fn truth_within(tokens: &[Token], depth: usize) -> Truth {
+    let Some(depth) = depth.checked_sub(1) else { return Truth::Unknown };
+    let truth = |tokens| truth_within(tokens, depth);
     if let Some((left, right)) = split_at(tokens, "or") {
         return match (truth(left), truth(right)) {
             (Truth::Yes, _) | (_, Truth::Yes) => Truth::Yes,
@@ -318,6 +326,8 @@ fn from(tokens: &[Token]) -> Option<Import> {
 
 /// `a.b` before `as` or the end.
 fn dotted_name(tokens: &[Token]) -> Option<String> {
+    // No file system has longer names for a module's file.
+    const LONGEST: usize = 1024;
     let mut name = String::new();
     for (position, token) in tokens.iter().enumerate() {
         match (token, position % 2) {
@@ -327,7 +337,7 @@ fn dotted_name(tokens: &[Token]) -> Option<String> {
             _ => return None,
         }
     }
-    (!name.is_empty() && !name.ends_with('.')).then_some(name)
+    (!name.is_empty() && !name.ends_with('.') && name.len() <= LONGEST).then_some(name)
 }
 
 #[cfg(test)]
@@ -344,8 +354,9 @@ mod tests {
                 }
             };
             let within = statement.within.map(|number| format!(" try{number}")).unwrap_or_default();
-            let failed: String =
+            let failed: Vec<String> =
                 statement.only_if_failed.iter().map(|number| format!(" unless{number}")).collect();
+            let failed = failed.concat();
             format!("{} {what}{within}{failed}", statement.line)
         };
         imports(source).into_iter().map(text).collect()
@@ -418,6 +429,17 @@ mod tests {
         assert_eq!(scan(source), ["2 a try0", "4 b unless0", "6 c", "8 d", "9 e try1", "10 f:g unless1"]);
         let nested = "try:\n  try:\n    import a\n  except A:\n    import b\nexcept B:\n  import c";
         assert_eq!(scan(nested), ["3 a try1", "5 b try0 unless1", "7 c unless0"]);
+    }
+
+    #[test]
+    fn deep_conditions_stay_unknown() {
+        for part in ["not ", "x or ", "x and ", "("] {
+            let source = format!("if {}y: import a\nimport b", part.repeat(200_000));
+            let expected: &[&str] = if part == "(" { &[] } else { &["1 a", "2 b"] };
+            assert_eq!(scan(&source), expected, "{part}");
+        }
+        assert_eq!(scan(&format!("import {}a", "a.".repeat(100_000))), Vec::<String>::new());
+        assert_eq!(scan(&"if a: ".repeat(100_000)), Vec::<String>::new());
     }
 
     #[test]

@@ -218,7 +218,7 @@ impl<'v, 's> View<'v, 's> {
     fn symbols(&self, wanted: &str) -> Vec<model::Symbol> {
         let mut found = BTreeMap::<String, model::Symbol>::new();
         // Every object has the same names again, and demangling is slow.
-        let mut known = HashMap::<&[u8], Option<Option<String>>>::new();
+        let mut known = HashMap::<&[u8], Option<Match>>::new();
         for load in &self.process.loads {
             let ObjectId::File(file) = load.object else { continue };
             let (Some(object), Some(number)) = (self.object(file), self.number(load.object)) else {
@@ -227,8 +227,8 @@ impl<'v, 's> View<'v, 's> {
             // The null symbol has index 0 and is not among them.
             for (index, symbol) in (1_u32..).zip(object.symbols.iter()) {
                 let bytes = object.symbols.name(symbol);
-                let demangled = known.entry(bytes).or_insert_with(|| matching(bytes, wanted));
-                let Some(demangled) = demangled else { continue };
+                let found_name = known.entry(bytes).or_insert_with(|| matching(bytes, wanted));
+                let Some(Match { demangled }) = found_name else { continue };
                 let name = object.symbols.name_text(symbol);
                 let entry = found.entry(name.clone()).or_insert_with(|| model::Symbol {
                     symbol: name,
@@ -330,13 +330,18 @@ fn bringers(soname: &str) -> Vec<String> {
     names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// `None` if the name does not contain the text, neither as it stands nor demangled; else its demangled form if that is
-/// another.
-fn matching(name: &[u8], wanted: &str) -> Option<Option<String>> {
+/// A name that contains what was asked for.
+struct Match {
+    /// For people, if that is another.
+    demangled: Option<String>,
+}
+
+/// Whether a name contains a text, as it stands or demangled.
+fn matching(name: &[u8], wanted: &str) -> Option<Match> {
     let name = String::from_utf8_lossy(name);
     let demangled = Some(demangle(&name)).filter(|demangled| **demangled != *name);
     let has = |text: &str| text.contains(wanted);
-    (has(&name) || demangled.as_deref().is_some_and(has)).then_some(demangled)
+    (has(&name) || demangled.as_deref().is_some_and(has)).then_some(Match { demangled })
 }
 
 fn version(object: &elf::Object, symbol: &elf::Symbol) -> Option<String> {
