@@ -19,25 +19,42 @@ pub struct Tag {
 
 /// A text that is not a tag.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a tag of the form python-abi-platform")]
-pub struct TagError {
-    /// The text.
-    pub text: String,
+pub enum TagError {
+    /// It has another form.
+    #[error("{text:?} is not a tag of the form python-abi-platform")]
+    Form {
+        /// The text.
+        text: String,
+    },
+    /// It stands for more than [`TAGS_MAX`] tags.
+    #[error("a compressed tag set that stands for {count} tags; at most {TAGS_MAX} are expanded")]
+    TooMany {
+        /// How many.
+        count: usize,
+    },
 }
+
+/// Most tags that a compressed set, and a whole WHEEL file, may stand for. Real wheels have at most dozens; three sets
+/// of a thousand parts in eight kilobytes would be a thousand million.
+pub const TAGS_MAX: usize = 10_000;
 
 impl Tag {
     /// Expands a tag that may hold compressed sets (`py2.py3-none-any`) to its product, in order.
     ///
     /// # Errors
-    /// [`TagError`] if there are not three parts, or a part of a set is empty or holds other characters than
-    /// ASCII letters, digits and `_`.
+    /// [`TagError::Form`] if there are not three parts, or a part of a set is empty or holds other characters than
+    /// ASCII letters, digits and `_`; [`TagError::TooMany`] above [`TAGS_MAX`] tags.
     pub fn parse_set(text: &str) -> Result<Vec<Self>, TagError> {
-        let error = || TagError { text: text.to_owned() };
+        let error = || TagError::Form { text: text.to_owned() };
         let parts: Vec<&str> = text.split('-').collect();
         let [pythons, abis, platforms] = parts.as_slice() else { return Err(error()) };
         let [pythons, abis, platforms] = [pythons, abis, platforms].map(|part| parse_tag_set(part));
         let (pythons, abis, platforms) =
             (pythons.ok_or_else(error)?, abis.ok_or_else(error)?, platforms.ok_or_else(error)?);
+        let count = pythons.len().saturating_mul(abis.len()).saturating_mul(platforms.len());
+        if count > TAGS_MAX {
+            return Err(TagError::TooMany { count });
+        }
         let platforms: Vec<PlatformTag> = platforms.iter().map(|text| PlatformTag::parse(text)).collect();
         Ok(product(&pythons, &abis, &platforms))
     }

@@ -1,7 +1,7 @@
 //! The WHEEL file (binary distribution format, "File contents").
 
 use super::headers::Headers;
-use crate::tags::Tag;
+use crate::tags::{TAGS_MAX, Tag, TagError};
 
 /// Content of a WHEEL file. Fields that may occur once hold the first value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,6 +51,11 @@ pub enum WheelFileProblem {
     DuplicateTag {
         /// The tag.
         tag: String,
+    },
+    /// The fields stand for more than [`TAGS_MAX`] tags; those of this line and after it are left out.
+    TooManyTags {
+        /// Line number.
+        line: usize,
     },
     /// `Wheel-Version` is above 1: installers must refuse a greater major version and warn of a greater
     /// minor one.
@@ -112,13 +117,22 @@ impl WheelFile {
 
 fn read_tags(headers: &Headers, file: &mut WheelFile, problems: &mut Vec<WheelFileProblem>) {
     let mut any = false;
+    let mut expanded = 0;
     let mut seen = std::collections::BTreeSet::new();
     for field in headers.all("Tag") {
         any = true;
-        let Ok(tags) = Tag::parse_set(&field.value) else {
-            problems.push(WheelFileProblem::BadValue { field: "Tag", value: field.value.clone() });
-            continue;
+        let tags = match Tag::parse_set(&field.value) {
+            Ok(tags) if tags.len() <= TAGS_MAX - expanded => tags,
+            Ok(_) | Err(TagError::TooMany { .. }) => {
+                problems.push(WheelFileProblem::TooManyTags { line: field.line });
+                break;
+            }
+            Err(TagError::Form { text }) => {
+                problems.push(WheelFileProblem::BadValue { field: "Tag", value: text });
+                continue;
+            }
         };
+        expanded += tags.len();
         for tag in tags {
             if seen.insert(tag.clone()) {
                 file.tags.push(tag);
@@ -176,5 +190,20 @@ mod tests {
         );
         let (_, problems) = WheelFile::parse(b"");
         assert_eq!(problems.len(), 4);
+    }
+
+    #[test]
+    fn tags_are_bounded() {
+        let set =
+            |prefix: &str, n: usize| (0..n).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>().join(".");
+        let cube = format!("Tag: {}-{}-{}\n", set("cp", 1000), set("abi", 1000), set("linux_", 1000));
+        let (file, problems) = WheelFile::parse(format!("Tag: py3-none-any\n{cube}").as_bytes());
+        assert_eq!(file.tags.len(), 1);
+        assert!(problems.contains(&WheelFileProblem::TooManyTags { line: 2 }), "{problems:?}");
+
+        let square = format!("Tag: {}-{}-any\n", set("cp", 100), set("abi", 90));
+        let (file, problems) = WheelFile::parse(square.repeat(1000).as_bytes());
+        assert_eq!(file.tags.len(), 9000);
+        assert!(problems.contains(&WheelFileProblem::TooManyTags { line: 2 }), "{problems:?}");
     }
 }
