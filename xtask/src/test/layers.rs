@@ -8,7 +8,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("abiaudit-wheel", &[]),
     ("abiaudit-policy", &[]),
     ("abiaudit-report", &[]),
-    ("abiaudit-scan", &["abiaudit-elf", "abiaudit-wheel", "abiaudit-detect"]),
+    ("abiaudit-scan", &["abiaudit-elf", "abiaudit-wheel", "abiaudit-policy", "abiaudit-detect"]),
     ("abiaudit-loader", &["abiaudit-elf"]),
     ("abiaudit-detect", &["abiaudit-elf", "abiaudit-policy", "abiaudit-wheel"]),
     (
