@@ -49,7 +49,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     // Writes ELF files with the reader's test support; the others may use it in tests.
     ("abiaudit-testing", &["abiaudit-elf"]),
-    ("xtask", &["abiaudit-elf", "abiaudit-loader", "abiaudit-policy", "abiaudit-process", "abiaudit-testing"]),
+    (
+        "xtask",
+        &["abiaudit-elf", "abiaudit-loader", "abiaudit-policy", "abiaudit-process", "abiaudit-testing"],
+    ),
 ];
 
 /// One line for each crate that breaks the order.
