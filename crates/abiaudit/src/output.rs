@@ -1,9 +1,9 @@
 //! Where output goes: standard output, or a file that appears only when it is complete.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::cli::Color;
 
@@ -23,6 +23,15 @@ pub fn stdout(color: Color) -> (Box<dyn Write>, bool) {
 pub fn width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
     io::stdout().is_terminal().then(|| columns.unwrap_or(100))
+}
+
+/// A report must not take the place of a wheel that it is about.
+pub fn refuse_input(output: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
+    let Ok(target) = output.canonicalize() else { return Ok(()) };
+    if inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == target)) {
+        bail!("{} is an input; the report would replace it", output.display());
+    }
+    Ok(())
 }
 
 /// Writes a file as a whole or not at all: into a temporary file beside it, which is then renamed.
@@ -55,6 +64,14 @@ fn make_readable(file: &tempfile::NamedTempFile) {
 
 #[cfg(not(unix))]
 fn make_readable(_file: &tempfile::NamedTempFile) {}
+
+/// Passes over a reader of our output that has gone; any other failure to write is one.
+pub fn unless_reader_has_gone(written: anyhow::Result<()>) -> anyhow::Result<()> {
+    match written {
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        other => other,
+    }
+}
 
 /// The reader of our output has gone: not worth a word.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -1,6 +1,6 @@
 //! Scanning and auditing a list of inputs, which check and show share.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use abiaudit_report::model;
 use abiaudit_rules::{Audit, RULES, Settings, run};
@@ -10,8 +10,8 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::cli::InputArgs;
 use crate::config::{self, Config};
+use crate::convert;
 use crate::progress::Progress;
-use crate::{convert, inputs};
 
 /// Reads the configuration file and lays the command line over it.
 pub fn settings(args: &InputArgs) -> anyhow::Result<(Config, Settings)> {
@@ -51,9 +51,14 @@ fn civil_date(days: u64) -> String {
     format!("{year:04}-{month:02}-{:02}", rest + 1)
 }
 
-/// Audits every input, in parallel; the report keeps their order. `digest`: the report is to name wheels by their
+/// Audits every path, in parallel; the report keeps their order. `digest`: the report is to name wheels by their
 /// hash, which costs a further look at every byte.
-pub fn audit(args: &InputArgs, settings: &Settings, digest: bool) -> anyhow::Result<model::Report> {
+pub fn audit(
+    args: &InputArgs,
+    paths: Vec<PathBuf>,
+    settings: &Settings,
+    digest: bool,
+) -> anyhow::Result<model::Report> {
     config::check(settings)?;
     if let Some(jobs) = args.jobs {
         rayon::ThreadPoolBuilder::new()
@@ -61,7 +66,6 @@ pub fn audit(args: &InputArgs, settings: &Settings, digest: bool) -> anyhow::Res
             .build_global()
             .context("cannot start the threads")?;
     }
-    let paths = inputs::expand(&args.inputs)?;
     let progress = Progress::new(paths.len(), !args.no_progress);
     let wheels: Vec<Vec<model::Wheel>> =
         paths.into_par_iter().map(|path| audit_one(&path, settings, digest, &progress)).collect();

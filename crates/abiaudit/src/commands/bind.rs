@@ -40,8 +40,9 @@ pub fn run(args: &BindArgs) -> anyhow::Result<u8> {
         output::write_file(path, |out| bindings::render(format, &bindings, options, out))?;
     } else {
         let (mut out, color) = output::stdout(args.color);
-        bindings::render(format, &bindings, BindingsOptions { color, ..options }, &mut out)?;
-        out.flush()?;
+        let options = BindingsOptions { color, ..options };
+        let written = bindings::render(format, &bindings, options, &mut out).and_then(|()| out.flush());
+        output::unless_reader_has_gone(written.map_err(Into::into))?;
     }
     let is_bad = scanned.inputs.iter().any(|input| input.error.is_some());
     Ok(if is_bad { TROUBLE } else { CLEAN })
@@ -51,6 +52,9 @@ fn scan_all(args: &BindArgs) -> anyhow::Result<Scanned> {
     let primary = inputs::expand(&args.inputs)?;
     let count = primary.len();
     let paths: Vec<PathBuf> = primary.into_iter().chain(args.with.iter().cloned()).collect();
+    if let Some(output) = &args.output {
+        output::refuse_input(output, &paths)?;
+    }
     let progress = Progress::new(paths.len(), !args.no_progress);
     let read = |bytes| progress.read(bytes);
     let results: Vec<_> = paths

@@ -8,7 +8,7 @@ use abiaudit_report::{Format, RenderOptions, Verbosity, model, render};
 use crate::cli::{CheckArgs, FailOn, Format as CliFormat};
 use crate::commands::audit;
 use crate::config::{parse_severity, parse_size};
-use crate::{CLEAN, FINDINGS, TROUBLE, convert, output};
+use crate::{CLEAN, FINDINGS, TROUBLE, convert, inputs, output};
 
 pub fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let start = Instant::now();
@@ -20,8 +20,12 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     }
     let fail_on = fail_on(args.fail_on, config.fail_on.as_deref())?;
     let digest = matches!(args.format, CliFormat::Json);
-    let report = audit::audit(&args.input, &settings, digest)?;
-    let (mut out, color) = output::stdout(args.input.color);
+    let paths = inputs::expand(&args.input.inputs)?;
+    if let Some(output) = &args.output {
+        output::refuse_input(output, &paths)?;
+    }
+    let report = audit::audit(&args.input, paths, &settings, digest)?;
+    let (out, color) = output::stdout(args.input.color);
     let options = RenderOptions {
         verbosity: match (args.quiet, args.verbose) {
             (true, _) => Verbosity::Quiet,
@@ -36,17 +40,27 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         rules: audit::rule_infos(&settings),
         step_summary: std::env::var_os("GITHUB_STEP_SUMMARY").filter(|p| !p.is_empty()).map(Into::into),
     };
+    // What was found stays true when nobody reads on: `abiaudit check ... | head` must not pass for clean.
+    output::unless_reader_has_gone(write(args, &report, &options, out))?;
+    Ok(exit_code(&report, fail_on))
+}
+
+fn write(
+    args: &CheckArgs,
+    report: &model::Report,
+    options: &RenderOptions,
+    mut out: Box<dyn Write>,
+) -> anyhow::Result<()> {
     let format = format(args.format);
     match &args.output {
         Some(path) => {
             let plain = RenderOptions { color: false, width: None, elapsed: None, ..options.clone() };
-            output::write_file(path, |file| render(format, &report, &plain, file))?;
-            render(Format::Text, &report, &options, &mut out)?;
+            output::write_file(path, |file| render(format, report, &plain, file))?;
+            render(Format::Text, report, options, &mut out)?;
         }
-        None => render(format, &report, &options, &mut out)?,
+        None => render(format, report, options, &mut out)?,
     }
-    out.flush()?;
-    Ok(exit_code(&report, fail_on))
+    Ok(out.flush()?)
 }
 
 /// The command line's word, else the configuration's, else errors only.

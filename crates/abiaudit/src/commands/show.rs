@@ -6,11 +6,11 @@ use abiaudit_report::{Format, RenderOptions, render};
 
 use crate::cli::{ShowArgs, ShowFormat};
 use crate::commands::audit;
-use crate::{CLEAN, TROUBLE, output};
+use crate::{CLEAN, TROUBLE, inputs, output};
 
 pub fn run(args: &ShowArgs) -> anyhow::Result<u8> {
     let (_, settings) = audit::settings(&args.input)?;
-    let report = audit::audit(&args.input, &settings, true)?;
+    let report = audit::audit(&args.input, inputs::expand(&args.input.inputs)?, &settings, true)?;
     let (mut out, color) = output::stdout(args.input.color);
     let options = RenderOptions {
         all: args.all,
@@ -24,7 +24,7 @@ pub fn run(args: &ShowArgs) -> anyhow::Result<u8> {
         ShowFormat::Json => Format::Json,
         ShowFormat::AuditwheelJson => Format::AuditwheelJson,
     };
-    render(format, &report, &options, &mut out)?;
-    out.flush()?;
+    let written = render(format, &report, &options, &mut out).and_then(|()| out.flush());
+    output::unless_reader_has_gone(written.map_err(Into::into))?;
     Ok(if report.wheels.iter().any(|w| w.error.is_some()) { TROUBLE } else { CLEAN })
 }
