@@ -34,7 +34,9 @@ fn today() -> Option<String> {
 /// Days since 1970-01-01 as `YYYY-MM-DD` (proleptic Gregorian calendar).
 fn civil_date(days: u64) -> String {
     let leap = |y: u64| (y.is_multiple_of(4) && !y.is_multiple_of(100)) || y.is_multiple_of(400);
-    let (mut year, mut rest) = (1970, days);
+    /// 400 years have the same number of days wherever they begin.
+    const DAYS_PER_ERA: u64 = 146_097;
+    let (mut year, mut rest) = (1970 + days / DAYS_PER_ERA * 400, days % DAYS_PER_ERA);
     while rest >= if leap(year) { 366 } else { 365 } {
         rest -= if leap(year) { 366 } else { 365 };
         year += 1;
@@ -113,5 +115,9 @@ mod tests {
         assert_eq!(civil_date(0), "1970-01-01");
         assert_eq!(civil_date(19_782), "2024-02-29");
         assert_eq!(civil_date(20_788), "2026-12-01");
+        assert_eq!(civil_date(146_097), "2370-01-01");
+        assert_eq!(civil_date(47_482), "2100-01-01");
+        // The largest SOURCE_DATE_EPOCH there is.
+        assert!(civil_date(u64::MAX / 86_400).starts_with("584554051223-"));
     }
 }
