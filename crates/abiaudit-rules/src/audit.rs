@@ -119,6 +119,12 @@ impl<'a> Audit<'a> {
         self.objects.iter().enumerate().filter(move |(_, entry)| opened(entry))
     }
 
+    /// The library from outside that is NEEDED by that name.
+    pub fn external(&self, soname: &str) -> Option<&External> {
+        let found = self.externals.binary_search_by(|external| external.soname.as_str().cmp(soname));
+        self.externals.get(found.ok()?)
+    }
+
     /// Name of an object's member.
     pub fn member_name(&self, object: usize) -> &'a str {
         self.objects.get(object).map_or("", |o| &o.member.name)

@@ -51,7 +51,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
 
 fn not_promised(audit: &Audit<'_>, tag: &str, blocker: &LibraryBlocker, sink: &mut Sink) {
     let soname = &blocker.soname;
-    let origin = audit.externals.iter().find(|e| e.soname == *soname).map(|e| &e.origin);
+    let origin = audit.external(soname).map(|e| &e.origin);
     let (message, help) = match origin {
         // Other rules' business: ABI408 and the one about libpython.
         Some(Origin::Undeclared(_) | Origin::LibPython) => return,
@@ -97,6 +97,17 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert!(found[0].message.starts_with("libgomp.so.1 is not in the wheel"), "{}", found[0].message);
         assert_eq!(found[0].evidence[0].member.as_deref(), Some("p/m.so"));
+    }
+
+    #[test]
+    fn each_of_many_libraries_is_told_by_its_own_origin() {
+        let names: Vec<String> = (0..3000).map(|n| format!("lib{n}.so")).collect();
+        let elf = names.iter().fold(module().needed("libudev.so.1"), |elf, name| elf.needed(name));
+        let start = std::time::Instant::now();
+        let found = findings("ABI103", &wheel(&elf));
+        assert_eq!(found.len(), 3001);
+        assert_eq!(found.iter().filter(|f| f.message.contains("belongs to the host")).count(), 1);
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }
 
     #[test]

@@ -30,8 +30,8 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         let blocked = claim.blockers.libraries.iter().filter(|b| b.reason == LibraryReason::NotPromised);
         for blocker in blocked {
             let soname = &blocker.soname;
-            let external = audit.externals.iter().find(|e| e.soname == *soname);
-            let Some(Origin::Undeclared(providers)) = external.map(|e| &e.origin) else { continue };
+            let origin = audit.external(soname).map(|e| &e.origin);
+            let Some(Origin::Undeclared(providers)) = origin else { continue };
             let mut names: Vec<&str> = providers.iter().filter_map(|p| p.distribution.as_deref()).collect();
             names.dedup();
             let user = |&object: &usize| Evidence::member(audit.member_name(object)).with_note("needs it");
