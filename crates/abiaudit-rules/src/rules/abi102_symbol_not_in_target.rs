@@ -96,11 +96,14 @@ fn moved_or_gone(audit: &Audit<'_>, target: &Target, sink: &mut Sink) {
     };
     let Some(table) = symbols::glibc(platform.arch) else { return };
     let mut judge = Judge { table, later: symbol_tables::glibc_releases(from), known: HashMap::new() };
+    let mut surroundings: BTreeMap<usize, Surroundings<'_>> = BTreeMap::new();
     for (index, entry) in audit.counted() {
         let strong = entry.object.symbols.undefined().filter(|s| !s.is_weak());
         let found: Vec<(Evidence, Fault)> = strong.filter_map(|s| judge.fault_of(entry.object, s)).collect();
         if !found.is_empty() {
-            report_faults(audit, platform, index, found, sink);
+            let around = surroundings.entry(audit.root_of(index));
+            let around = around.or_insert_with(|| Surroundings::of(audit, index, platform));
+            report_faults(audit, around, index, found, sink);
         }
     }
 }
@@ -160,22 +163,31 @@ fn asks_libc(evidence: &Evidence) -> bool {
 /// reference"); since then ld.so looks on among all that is loaded (glibc bug 24741, elf/dl-lookup.c).
 const ANY_LIBRARY_WILL_DO: Release = Release::new(2, 30);
 
+/// What comes from outside with the objects that a root loads. The same for all of them, and asked for once: a root can
+/// load thousands.
+struct Surroundings<'a> {
+    /// NEEDED by something in scope, as opposed to what the interpreter happens to have.
+    needed: BTreeSet<&'a str>,
+    /// Both.
+    outside: BTreeSet<String>,
+}
+
+impl<'a> Surroundings<'a> {
+    fn of(audit: &'a Audit<'_>, object: usize, platform: Platform) -> Self {
+        let scope = Scope::of(audit, object, platform);
+        let needs = scope.members.iter().flat_map(|&m| audit.resolution.needs_of(m));
+        let external = needs.filter(|n| n.outcome == Outcome::External);
+        Self { needed: external.map(|n| n.name.as_str()).collect(), outside: scope.outside }
+    }
+}
+
 fn report_faults(
     audit: &Audit<'_>,
-    platform: Platform,
+    around: &Surroundings<'_>,
     object: usize,
     found: Vec<(Evidence, Fault)>,
     sink: &mut Sink,
 ) {
-    let scope = Scope::of(audit, object, platform);
-    // A library that is NEEDED by something in scope, as opposed to one that the interpreter happens to have.
-    let needed: BTreeSet<&str> = scope
-        .members
-        .iter()
-        .flat_map(|&m| audit.resolution.needs_of(m))
-        .filter(|n| n.outcome == Outcome::External)
-        .map(|n| n.name.as_str())
-        .collect();
     let mut gone = Vec::new();
     let mut by_luck = Vec::new();
     let mut unheard = Vec::new();
@@ -188,14 +200,14 @@ fn report_faults(
                 gone.push(evidence.with_note(format!("glibc {at} has it no longer there{elsewhere}")));
             }
             // libc is in every process.
-            Fault::Moved { to, .. } if to.iter().any(|l| *l == "libc.so.6" || needed.contains(l)) => {}
+            Fault::Moved { to, .. } if to.iter().any(|l| *l == "libc.so.6" || around.needed.contains(l)) => {}
             Fault::Moved { at, to } => {
                 let note = if to.is_empty() {
                     format!("gone since glibc {at}")
                 } else {
                     format!("glibc {at} has it in {}", to.join(", "))
                 };
-                let lucky = to.iter().any(|l| scope.outside.contains(*l));
+                let lucky = to.iter().any(|l| around.outside.contains(*l));
                 if lucky { &mut by_luck } else { &mut gone }.push(evidence.with_note(note));
             }
         }
