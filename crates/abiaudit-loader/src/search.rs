@@ -13,7 +13,9 @@
 //! 2. `LD_LIBRARY_PATH`, which is taken to be empty;
 //! 3. `DT_RUNPATH` of the object that needs it, and of no other;
 //! 4. the cache and the default directories, which lie outside of the set. `DF_1_NODEFLIB` turns these off
-//!    ([`Need::no_default_directories`]).
+//!    ([`Need::no_default_directories`]). What they have is told by [`System::has`].
+//!
+//! What the importing program has loaded answers first, and no path is looked at: see [`System::loaded`].
 //!
 //! Files of another class or machine are passed over; any other file that cannot be loaded (an object file, a
 //! program, other byte order) ends the search with an error ([`Need::blocked_by`]). A file that is loaded already
@@ -27,7 +29,7 @@
 //! path. The first file of that name is taken: one that cannot be loaded ends the search.
 //!
 //! # Not modelled
-//! * What the host offers: `LD_LIBRARY_PATH`, `LD_PRELOAD`, the cache, what the importing program has loaded.
+//! * What the host offers beyond [`System`]: `LD_LIBRARY_PATH`, `LD_PRELOAD`, other entries of the cache.
 //! * Files of the set that are not ELF: a linker script on the path would end a search.
 //! * `..` is resolved by text: `a/../b` is taken to be `b` whether or not a directory `a` gets installed.
 //! * Copies in `glibc-hwcaps` subdirectories serve only some processors: a need is found where every processor
@@ -102,7 +104,7 @@ pub enum Outcome {
     Libc,
     /// An empty name.
     NotAName,
-    /// No member of the same machine has that soname or file name.
+    /// No member of the same machine has that soname or file name, or the system's answers before one is found.
     External,
     /// Members have that soname or file name, but the loader does not find them.
     Unreachable {
@@ -137,10 +139,26 @@ pub enum FoundBy {
 /// Longest [`Need::chain`] that is kept.
 pub const CHAIN_MAX: usize = 64;
 
+/// What the processes have beside the set (glibc; musl keeps its own names for itself).
+#[derive(Clone, Copy)]
+pub struct System<'a> {
+    /// Sonames of what the interpreter has loaded before it opens a root; a root that is a program starts without.
+    pub loaded: &'a [&'a str],
+    /// Whether the default directories have a library of that name.
+    pub has: &'a dyn Fn(&str) -> bool,
+}
+
+/// Finds every need of every member, with nothing known of the system.
+///
+/// As [`resolve_beside`].
+pub fn resolve(libraries: &[Library<'_>], libc: Libc) -> Resolution {
+    resolve_beside(libraries, libc, System { loaded: &[], has: &|_| false })
+}
+
 /// Finds every need of every member.
 ///
 /// Time and memory are bounded: in a set that is made to be slow, roots whose turn does not come are listed in
 /// [`Resolution::unwalked`].
-pub fn resolve(libraries: &[Library<'_>], libc: Libc) -> Resolution {
-    walk::resolve(index::Index::new(libraries, libc, index::Surroundings::default()))
+pub fn resolve_beside(libraries: &[Library<'_>], libc: Libc, system: System<'_>) -> Resolution {
+    walk::resolve(index::Index::new(libraries, libc, index::Surroundings::default()), system)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use abiaudit_elf::{Object, ObjectType};
 use abiaudit_loader::search::{self, Library, Need, Resolution};
-use abiaudit_policy::{Libc, declaration_keys};
+use abiaudit_policy::{Libc, PolicySet, Target, declaration_keys};
 use abiaudit_scan::{Member, Subject};
 use abiaudit_wheel::distinfo::Environment;
 use abiaudit_wheel::{PlatformTag, normalize_name};
@@ -84,7 +84,8 @@ impl<'a> Audit<'a> {
         let platform = platform::platform(subject, &claims, &platform_tags);
         let objects = objects(subject, platform);
         let libc = platform.map_or(Libc::Glibc, |p| p.libc);
-        let resolution = resolve(&objects, libc);
+        let judged = judged(&claims, platform, &settings.policies);
+        let resolution = resolve(&objects, libc, judged);
         let requires = requires(subject, platform, settings);
         let first_roots = first_roots(&resolution, objects.len());
         let mut audit = Self {
@@ -196,15 +197,28 @@ fn role(member: &Member, object: &Object) -> Role {
     if object.is_program() { Role::Program } else { Role::Library }
 }
 
+/// The target that says which libraries systems have: the first that is claimed, else the newest.
+pub(crate) fn judged<'t>(
+    claims: &'t [Claim],
+    platform: Option<Platform>,
+    policies: &'t PolicySet,
+) -> Option<&'t Target> {
+    let claimed = claims.iter().find_map(|c| c.target.as_ref()?.as_ref().ok());
+    claimed.or_else(|| platform.and_then(|p| policies.ladder(p.libc, p.arch).last()))
+}
+
 /// All loadable objects take part in the search, those of another architecture too: the loader skips them itself.
-fn resolve(objects: &[AuditObject<'_>], libc: Libc) -> Resolution {
+/// A copy in the wheel to which no path leads does no harm where the systems of the target have the library.
+fn resolve(objects: &[AuditObject<'_>], libc: Libc, judged: Option<&Target>) -> Resolution {
     let libraries: Vec<Library<'_>> =
         objects.iter().map(|o| Library { path: &o.member.installed, object: o.object }).collect();
     let libc = match libc {
         Libc::Glibc => search::Libc::Glibc,
         Libc::Musl => search::Libc::Musl,
     };
-    search::resolve(&libraries, libc)
+    let has = |soname: &str| judged.is_some_and(|target| external::is_system(target, soname));
+    let system = search::System { loaded: &references::INTERPRETER_LIBRARIES, has: &has };
+    search::resolve_beside(&libraries, libc, system)
 }
 
 fn first_roots(resolution: &Resolution, objects: usize) -> Vec<usize> {

@@ -406,20 +406,56 @@ mod tests {
     use crate::audit::Audit;
     use crate::settings::Settings;
 
-    #[test]
-    fn a_version_needed_from_the_loader_counts() {
-        let elf = ElfWriter::new(Arch::X86_64)
-            .needed("libc.so.6")
-            .needed("ld-linux-x86-64.so.2")
-            .define("PyInit_m")
-            .undefined_versioned("_dl_find_object", "ld-linux-x86-64.so.2", "GLIBC_2.35");
-        let wheel = TestWheel::new("p", "1", "cp312-cp312-linux_x86_64").elf("p/m.so", &elf);
+    fn audited<T>(wheel: &TestWheel, ask: impl FnOnce(&Audit<'_>) -> T) -> T {
         let directory = tempfile::tempdir().unwrap();
         let options = abiaudit_scan::Options::default();
         let subjects = abiaudit_scan::scan(&wheel.write(directory.path()), &options).unwrap();
         let settings = Settings::default();
-        let audit = Audit::new(&subjects[0], &settings);
-        assert_eq!(audit.verdict.as_ref().unwrap().tag, "manylinux_2_35_x86_64");
-        assert!(audit.externals.iter().all(|e| e.soname == "libc.so.6"));
+        ask(&Audit::new(&subjects[0], &settings))
+    }
+
+    /// The oldest tag that a wheel's content honours.
+    fn tag(wheel: &TestWheel) -> String {
+        audited(wheel, |audit| audit.verdict.as_ref().unwrap().tag.clone())
+    }
+
+    fn module() -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m")
+    }
+
+    fn wheel(module: &ElfWriter) -> TestWheel {
+        TestWheel::new("p", "1", "cp312-cp312-linux_x86_64").elf("p/m.so", module)
+    }
+
+    #[test]
+    fn a_version_needed_from_the_loader_counts() {
+        let module = module().needed("libc.so.6").needed("ld-linux-x86-64.so.2").undefined_versioned(
+            "_dl_find_object",
+            "ld-linux-x86-64.so.2",
+            "GLIBC_2.35",
+        );
+        let wheel = wheel(&module);
+        assert_eq!(tag(&wheel), "manylinux_2_35_x86_64");
+        audited(&wheel, |audit| assert!(audit.externals.iter().all(|e| e.soname == "libc.so.6")));
+    }
+
+    /// ld.so answers `libc.so.6` with what the interpreter has loaded before it looks at any path.
+    #[test]
+    fn a_copy_of_libc_in_the_wheel_serves_no_module() {
+        let module = module().needed("libc.so.6").undefined_versioned("f", "libc.so.6", "GLIBC_2.34");
+        let module = module.runpath("$ORIGIN");
+        let libc = ElfWriter::new(Arch::X86_64).soname("libc.so.6").define("f");
+        assert_eq!(tag(&wheel(&module).elf("p/libc.so.6", &libc)), "manylinux_2_34_x86_64");
+    }
+
+    #[test]
+    fn a_copy_that_no_path_leads_to_leaves_a_need_to_the_system() {
+        let copy = |soname: &str| ElfWriter::new(Arch::X86_64).soname(soname).define("f");
+        for soname in ["libc.so.6", "libz.so.1"] {
+            let wheel = wheel(&module().needed(soname)).elf(&format!("p/root/{soname}"), &copy(soname));
+            assert_eq!(tag(&wheel), "manylinux_2_5_x86_64", "{soname}");
+        }
+        let wheel = wheel(&module().needed("libfoo.so.1")).elf("p/root/libfoo.so.1", &copy("libfoo.so.1"));
+        assert_eq!(tag(&wheel), "linux_x86_64", "no system has it");
     }
 }

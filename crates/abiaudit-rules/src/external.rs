@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use abiaudit_loader::search::Outcome;
 use abiaudit_policy::{LibraryVerdict, Provider, ProviderClass, Target};
 
-use crate::audit::Audit;
+use crate::audit::{self, Audit};
 use crate::python;
 
 /// One external library.
@@ -76,8 +76,7 @@ pub(crate) fn externals(audit: &Audit<'_>) -> Vec<External> {
     if let Some(platform) = audit.platform {
         needed_by.retain(|soname, _| !platform.libc.is_dynamic_linker(soname));
     }
-    let newest = audit.platform.and_then(|p| audit.settings.policies.ladder(p.libc, p.arch).last());
-    let judged = audit.claims.iter().find_map(|c| c.target.as_ref()?.as_ref().ok()).or(newest);
+    let judged = audit::judged(&audit.claims, audit.platform, &audit.settings.policies);
     needed_by
         .into_iter()
         .map(|(soname, needed_by)| External {

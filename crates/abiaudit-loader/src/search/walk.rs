@@ -1,17 +1,17 @@
 //! Loads every root as the loader does: breadth first, each name looked up among what is loaded, then searched for.
 
-use crate::search::index::{Index, MemberId, Request, RequestKind, Role};
+use crate::search::index::{Index, Member, MemberId, Request, RequestKind, Role};
 use crate::search::loading::{Asker, Loading, Served};
 use crate::search::resolution::Resolution;
-use crate::search::{CHAIN_MAX, FoundBy, Libc, Need, Outcome, PathTag};
+use crate::search::{CHAIN_MAX, FoundBy, Libc, Need, Outcome, PathTag, System};
 
 /// Bound on the work for all roots, in look-ups. A site-packages directory of 3,000 objects takes two million.
 const STEPS_MAX: u64 = 50_000_000;
 /// What keeping an answer counts for. It bounds their number to half a million, which take some 150 MB.
 const STEPS_PER_NEED: u64 = 100;
 
-pub(crate) fn resolve(index: Index) -> Resolution {
-    let mut walks = Walks::new(&index);
+pub(crate) fn resolve(index: Index, system: System<'_>) -> Resolution {
+    let mut walks = Walks::new(&index, system);
     let mut roots = index.roots();
     for &root in &roots {
         walks.walk(root, |_| true);
@@ -35,6 +35,7 @@ pub(crate) fn resolve(index: Index) -> Resolution {
 /// All walks so far, and the process of the one under way.
 struct Walks<'i> {
     index: &'i Index,
+    system: System<'i>,
     process: Loading<'i>,
     /// Per member that was walked and request: the worst so far.
     records: Vec<Vec<Need>>,
@@ -45,10 +46,11 @@ struct Walks<'i> {
 }
 
 impl<'i> Walks<'i> {
-    fn new(index: &'i Index) -> Self {
+    fn new(index: &'i Index, system: System<'i>) -> Self {
         let members = index.members.len();
         Self {
             index,
+            system,
             process: Loading::new(index),
             records: vec![Vec::new(); members],
             reached: vec![false; members],
@@ -77,7 +79,11 @@ impl<'i> Walks<'i> {
                     self.unwalked.push(root as usize);
                     break 'walk;
                 }
-                let served = self.process.request(Asker::Object(from), request);
+                let served = if self.is_loaded_before(root, request) {
+                    Served::Nothing
+                } else {
+                    self.process.request(Asker::Object(from), request)
+                };
                 if let Some(member) = served.newly_loaded() {
                     self.reached[member as usize] = true;
                     order.push(member);
@@ -116,6 +122,7 @@ impl<'i> Walks<'i> {
         let member = &self.index.members[from as usize];
         let request = &member.requests[number];
         let outcome = match served {
+            Served::Nothing if self.is_systems(root, member, request) => Outcome::External,
             Served::Nothing | Served::Blocked(_) => self.failure(from, request),
             Served::AlreadyLoaded(id) => found(id, FoundBy::AlreadyLoaded),
             Served::Path(id) => found(id, FoundBy::Path),
@@ -142,6 +149,23 @@ impl<'i> Walks<'i> {
             },
             outcome,
         }
+    }
+
+    /// The interpreter that opens `root` has the library already.
+    fn is_loaded_before(&self, root: MemberId, request: &Request) -> bool {
+        self.index.libc == Libc::Glibc
+            && self.index.members[root as usize].role != Role::Program
+            && self.system.loaded.contains(&request.text.as_str())
+    }
+
+    /// No member serves the request, and the system does.
+    fn is_systems(&self, root: MemberId, member: &Member, request: &Request) -> bool {
+        let in_directories = || {
+            self.index.libc == Libc::Glibc
+                && !member.no_default_directories
+                && (self.system.has)(&request.text)
+        };
+        self.is_loaded_before(root, request) || in_directories()
     }
 
     fn failure(&self, from: MemberId, request: &Request) -> Outcome {
