@@ -33,9 +33,9 @@ fn today() -> Option<String> {
 
 /// Days since 1970-01-01 as `YYYY-MM-DD` (proleptic Gregorian calendar).
 fn civil_date(days: u64) -> String {
-    let leap = |y: u64| (y.is_multiple_of(4) && !y.is_multiple_of(100)) || y.is_multiple_of(400);
     /// 400 years have the same number of days wherever they begin.
     const DAYS_PER_ERA: u64 = 146_097;
+    let leap = |y: u64| (y.is_multiple_of(4) && !y.is_multiple_of(100)) || y.is_multiple_of(400);
     let (mut year, mut rest) = (1970 + days / DAYS_PER_ERA * 400, days % DAYS_PER_ERA);
     while rest >= if leap(year) { 366 } else { 365 } {
         rest -= if leap(year) { 366 } else { 365 };
