@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use abiaudit_policy::explain::{Explanation, NodeExplanation, SymbolExplanation, SymbolExport, explain};
 use abiaudit_policy::{PolicySet, Provider, ProviderClass, providers};
+use abiaudit_report::escape::visible;
 use abiaudit_rules::{Rule, demangle, find};
 use serde_json::{Value, json};
 
@@ -90,14 +91,16 @@ fn write_text(out: &mut dyn Write, query: &str, answer: &Answer) -> io::Result<(
         Answer::Library(library) => write_library(out, library),
         Answer::Nothing => writeln!(
             out,
-            "{query}: nothing is known of it; expected a rule (ABI101, symbol-too-new), a version node \
-             (GLIBCXX_3.4.26), a symbol (memcpy@GLIBC_2.14, a mangled C++ name) or a library (libcudart.so.12)"
+            "{}: nothing is known of it; expected a rule (ABI101, symbol-too-new), a version node \
+             (GLIBCXX_3.4.26), a symbol (memcpy@GLIBC_2.14, a mangled C++ name) or a library (libcudart.so.12)",
+            visible(query)
         ),
     }
 }
 
 fn write_node(out: &mut dyn Write, node: &NodeExplanation) -> io::Result<()> {
-    writeln!(out, "{} is a version node of {}", node.node, list(&node.libraries, "no known library"))?;
+    let name = visible(&node.node);
+    writeln!(out, "{name} is a version node of {}", list(&node.libraries, "no known library"))?;
     if let (Some(project), Some(release)) = (node.project, node.release) {
         let file = node.library_file.as_ref().map(|f| format!(" ({f})")).unwrap_or_default();
         writeln!(out, "  since       {project} {release}{file}")?;
@@ -129,14 +132,14 @@ fn write_node(out: &mut dyn Write, node: &NodeExplanation) -> io::Result<()> {
 
 fn write_symbol(out: &mut dyn Write, symbol: &SymbolExplanation) -> io::Result<()> {
     let readable = demangle(&symbol.symbol);
-    writeln!(out, "{readable}")?;
+    writeln!(out, "{}", visible(&readable))?;
     if readable != symbol.symbol {
-        writeln!(out, "  mangled     {}", symbol.symbol)?;
+        writeln!(out, "  mangled     {}", visible(&symbol.symbol))?;
     }
     if let Some(version) = &symbol.version
         && !symbol.exports.iter().any(|e| e.version == Some(version.as_str()))
     {
-        writeln!(out, "  no library has it at {version}; what exists:")?;
+        writeln!(out, "  no library has it at {}; what exists:", visible(version))?;
     }
     for export in &symbol.exports {
         writeln!(out, "  {}", export_line(export))?;
@@ -166,7 +169,7 @@ fn export_line(export: &SymbolExport) -> String {
 }
 
 fn write_library(out: &mut dyn Write, library: &Library) -> io::Result<()> {
-    writeln!(out, "{}", library.soname)?;
+    writeln!(out, "{}", visible(&library.soname))?;
     if library.allowed_since.is_empty() {
         writeln!(out, "  no platform tag promises it: it must be in the wheel, or come with a dependency")?;
     }
