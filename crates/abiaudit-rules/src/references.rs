@@ -79,8 +79,10 @@ impl Scope {
             for need in audit.resolution.needs_of(member) {
                 match &need.outcome {
                     Outcome::External | Outcome::Libc => {
-                        scope.known &= symbol_tables::covers(platform, &need.name);
-                        scope.outside.insert(need.name.clone());
+                        if !scope.outside.contains(&need.name) {
+                            scope.known &= symbol_tables::covers(platform, &need.name);
+                            scope.outside.insert(need.name.clone());
+                        }
                     }
                     Outcome::Unreachable { present } => {
                         let brought = present.iter().flat_map(|&p| audit.scope_of(p));
