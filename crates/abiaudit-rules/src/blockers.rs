@@ -54,6 +54,9 @@ pub enum SymbolReason {
     NoSuchNode,
     /// The reference has no version, and the library has the symbol only at a node that is too new.
     Unversioned,
+    /// The object has `DT_RELR` and does not ask for the version that stands for loaders which read it, so that older
+    /// ones run it with pointers that were never relocated.
+    PackedRelocations,
 }
 
 /// A library that the target does not promise.
@@ -112,6 +115,8 @@ impl Blockers {
 pub(crate) struct Demands {
     /// `(object, library, node)` of every version need that the system must satisfy.
     nodes: Vec<NodeDemand>,
+    /// Objects with `DT_RELR` that do not ask for [`RELR_NODE`].
+    packed: Vec<usize>,
     /// Unversioned references that a system library has only at some node.
     unversioned: Vec<UnversionedDemand>,
     /// `(object, library, symbol)` that some target of the ladder forbids.
@@ -145,6 +150,11 @@ impl Demands {
         let targets: Vec<&Target> = targets.collect();
         Self {
             nodes: node_demands(audit),
+            packed: audit
+                .counted()
+                .filter(|(_, o)| is_unguarded_relr(o.object))
+                .map(|(index, _)| index)
+                .collect(),
             unversioned: unversioned_demands(audit),
             forbidden: forbidden_candidates(audit, &targets),
             isa: isa(audit),
@@ -201,6 +211,16 @@ impl Demands {
                 });
             }
         }
+        if let NodeVerdict::TooNew { ceiling } = target.allows_node(RELR_NODE) {
+            blockers.extend(self.packed.iter().map(|&object| SymbolBlocker {
+                object,
+                library: "libc.so.6".to_owned(),
+                node: RELR_NODE.to_owned(),
+                symbol: None,
+                ceiling: ceiling.clone(),
+                reason: SymbolReason::PackedRelocations,
+            }));
+        }
         blockers.sort();
         blockers
     }
@@ -234,6 +254,15 @@ impl Demands {
         };
         self.forbidden.iter().filter(forbids).cloned().collect()
     }
+}
+
+/// The version of libc that stands for a loader which reads `DT_RELR` (glibc 2.36, elf/dl-version.c).
+const RELR_NODE: &str = "GLIBC_ABI_DT_RELR";
+
+/// Has `DT_RELR`, and an old glibc does not refuse it for lack of [`RELR_NODE`], as it should.
+fn is_unguarded_relr(object: &Object) -> bool {
+    let asks = || object.versions.needs.iter().flat_map(|n| &n.versions).any(|v| v.name == RELR_NODE);
+    object.dynamic.relr && !asks()
 }
 
 /// The libraries that an object needs and that are in the input, reachable or not: a version that is wanted from
@@ -457,5 +486,23 @@ mod tests {
         }
         let wheel = wheel(&module().needed("libfoo.so.1")).elf("p/root/libfoo.so.1", &copy("libfoo.so.1"));
         assert_eq!(tag(&wheel), "linux_x86_64", "no system has it");
+    }
+
+    /// glibc before 2.36 has no notion of `DT_RELR` and starts the object with pointers that were never relocated.
+    #[test]
+    fn packed_relocations_need_a_loader_that_reads_them() {
+        const DT_RELR: i64 = 36;
+        assert_eq!(tag(&wheel(&module().needed("libc.so.6").dynamic(DT_RELR, 0))), "manylinux_2_36_x86_64");
+    }
+
+    #[test]
+    fn each_criterion_knows_releases_that_no_policy_lists() {
+        let module = module().needed("libc.so.6").undefined_versioned("f", "libc.so.6", "GLIBC_2.42");
+        audited(&wheel(&module), |audit| {
+            let verdict = audit.verdict.as_ref().unwrap();
+            assert_eq!(verdict.tag, "manylinux_2_42_x86_64");
+            assert_eq!(verdict.by.symbols, verdict.tag);
+            assert_eq!(verdict.by.libraries, "manylinux_2_5_x86_64");
+        });
     }
 }

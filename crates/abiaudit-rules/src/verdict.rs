@@ -70,10 +70,11 @@ pub(crate) fn judge(audit: &Audit<'_>) -> Option<Verdict> {
         ladder.iter().map(|target| (target, demands.against(audit, target, false))).collect();
     let linux = format!("linux_{}", platform.arch.tag());
     let oldest = |passes: &dyn Fn(&Blockers) -> bool| {
-        judged.iter().find(|(_, blockers)| passes(blockers)).map(|(target, _)| target.tag())
+        let listed = judged.iter().find(|(_, blockers)| passes(blockers)).map(|(target, _)| target.tag());
+        listed.or_else(|| newer(audit, &demands, ladder, false, passes))
     };
     let or_linux = |tag: Option<String>| tag.unwrap_or_else(|| linux.clone());
-    let strict = oldest(&Blockers::is_empty).or_else(|| newer(audit, &demands, ladder, false));
+    let strict = oldest(&Blockers::is_empty);
     let by = ByCriterion {
         symbols: or_linux(oldest(&|b| b.symbols.is_empty())),
         libraries: or_linux(oldest(&|b| b.libraries.is_empty())),
@@ -85,7 +86,7 @@ pub(crate) fn judge(audit: &Audit<'_>) -> Option<Verdict> {
         .iter()
         .find(|target| demands.against(audit, target, true).is_empty())
         .map(Target::tag)
-        .or_else(|| newer(audit, &demands, ladder, true));
+        .or_else(|| newer(audit, &demands, ladder, true, &Blockers::is_empty));
     let claims: Vec<ClaimVerdict> =
         audit.claims.iter().map(|claim| judge_claim(audit, &demands, claim)).collect();
     let mut steps: Vec<Step> = judged
@@ -122,7 +123,13 @@ fn provable<'t>(audit: &Audit<'_>, ladder: &'t [Target]) -> &'t [Target] {
 }
 
 /// Newer glibc releases than the newest policy: provisional targets (auditwheel #731), tried in order.
-fn newer(audit: &Audit<'_>, demands: &Demands, ladder: &[Target], providers: bool) -> Option<String> {
+fn newer(
+    audit: &Audit<'_>,
+    demands: &Demands,
+    ladder: &[Target],
+    providers: bool,
+    passes: &dyn Fn(&Blockers) -> bool,
+) -> Option<String> {
     let last = ladder.last()?;
     let (major, minor) = last.glibc_version()?;
     let newest_known = crate::symbol_tables::newest_glibc().unwrap_or((major, minor));
@@ -131,7 +138,7 @@ fn newer(audit: &Audit<'_>, demands: &Demands, ladder: &[Target], providers: boo
             let tag = format!("manylinux_{major}_{minor}_{}", last.arch().tag());
             audit.settings.policies.target(&tag).ok()
         })
-        .find(|target| demands.against(audit, target, providers).is_empty())
+        .find(|target| passes(&demands.against(audit, target, providers)))
         .map(|target| target.tag())
 }
 

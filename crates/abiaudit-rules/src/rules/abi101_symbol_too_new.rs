@@ -32,7 +32,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     let Some(verdict) = &audit.verdict else { return };
     for claim in &verdict.claims {
         let mut by_object: BTreeMap<usize, Vec<&SymbolBlocker>> = BTreeMap::new();
-        for blocker in claim.blockers.symbols.iter().filter(|b| b.reason != SymbolReason::NoSuchNode) {
+        for blocker in claim.blockers.symbols.iter().filter(|b| is_too_new(b.reason)) {
             by_object.entry(blocker.object).or_default().push(blocker);
         }
         for (object, mut blockers) in by_object {
@@ -44,6 +44,11 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
                 .evidence(blockers.into_iter().map(evidence));
         }
     }
+}
+
+/// What no release has is ABI102's, and packed relocations are ABI108's.
+fn is_too_new(reason: SymbolReason) -> bool {
+    matches!(reason, SymbolReason::TooNew | SymbolReason::Unversioned)
 }
 
 fn newest_first(a: &SymbolBlocker, b: &SymbolBlocker) -> std::cmp::Ordering {

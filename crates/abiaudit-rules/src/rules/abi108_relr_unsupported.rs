@@ -21,39 +21,33 @@
 use abiaudit_policy::Libc;
 
 use crate::audit::Audit;
+use crate::blockers::{SymbolBlocker, SymbolReason};
 use crate::finding::{Evidence, Severity, Sink};
 
 super::rule!("ABI108", "relr-unsupported", Error, "abi108_relr_unsupported.rs");
 
+const HELP: &str = "link with -Wl,-z,nopack-relative-relocs, or build on an older distribution";
+
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
-    for target in audit.claims.iter().filter_map(|c| c.target.as_ref()?.as_ref().ok()) {
-        for (_, entry) in audit.counted().filter(|(_, o)| o.object.dynamic.relr) {
-            let member = &entry.member.name;
-            let help = "link with -Wl,-z,nopack-relative-relocs, or build on an older distribution";
-            match target.libc() {
-                Libc::Glibc if target.glibc_version() < Some((2, 36)) && !guarded(entry.object) => {
-                    let message =
-                        format!("has DT_RELR, which glibc before 2.36 ignores; {target} starts earlier");
-                    sink.member(member, message).help(help);
-                }
-                Libc::Musl if target.musl_version() <= Some((1, 2)) => {
-                    let message = format!(
-                        "has DT_RELR, which musl before 1.2.4 ignores; {target} promises 1.2.0 or older"
-                    );
-                    sink.member(member, message)
-                        .severity(Severity::Warning)
-                        .help(help)
-                        .evidence([Evidence::note("runs on Alpine 3.18 (musl 1.2.4) and newer")]);
-                }
-                _ => {}
-            }
+    for claim in audit.verdict.iter().flat_map(|v| &v.claims) {
+        let packed = |b: &&SymbolBlocker| b.reason == SymbolReason::PackedRelocations;
+        for blocker in claim.blockers.symbols.iter().filter(packed) {
+            let message =
+                format!("has DT_RELR, which glibc before 2.36 ignores; {} starts earlier", claim.tag);
+            sink.member(audit.member_name(blocker.object), message).help(HELP);
         }
     }
-}
-
-/// An old glibc refuses the object for lack of this version, as it should.
-fn guarded(object: &abiaudit_elf::Object) -> bool {
-    object.versions.needs.iter().flat_map(|n| &n.versions).any(|v| v.name == "GLIBC_ABI_DT_RELR")
+    let targets = audit.claims.iter().filter_map(|c| c.target.as_ref()?.as_ref().ok());
+    for target in targets.filter(|t| t.libc() == Libc::Musl && t.musl_version() <= Some((1, 2))) {
+        for (_, entry) in audit.counted().filter(|(_, o)| o.object.dynamic.relr) {
+            let message =
+                format!("has DT_RELR, which musl before 1.2.4 ignores; {target} promises 1.2.0 or older");
+            sink.member(&entry.member.name, message)
+                .severity(Severity::Warning)
+                .help(HELP)
+                .evidence([Evidence::note("runs on Alpine 3.18 (musl 1.2.4) and newer")]);
+        }
+    }
 }
 
 #[cfg(test)]
