@@ -72,6 +72,7 @@ impl Scope {
         let mut members = audit.scope_of(object);
         let root = members.first().copied().unwrap_or(object);
         let mut seen: BTreeSet<usize> = members.iter().copied().collect();
+        let mut brought = BTreeSet::new();
         let mut scope = Self { known: true, ..Self::default() };
         let mut next = 0;
         while let Some(&member) = members.get(next) {
@@ -85,8 +86,10 @@ impl Scope {
                         }
                     }
                     Outcome::Unreachable { present } => {
-                        let brought = present.iter().flat_map(|&p| audit.scope_of(p));
-                        members.extend(brought.filter(|&m| seen.insert(m)));
+                        // Objects with one root bring the same.
+                        let fresh = present.iter().filter(|&&p| brought.insert(audit.root_of(p)));
+                        let fresh = fresh.flat_map(|&p| audit.scope_of(p));
+                        members.extend(fresh.filter(|&m| seen.insert(m)));
                     }
                     Outcome::Found { .. } | Outcome::NotAName => {}
                 }
