@@ -26,7 +26,8 @@ pub enum Explanation {
 pub struct NodeExplanation {
     /// The node.
     pub node: String,
-    /// The sonames of the libraries that have symbols at it.
+    /// The sonames of the libraries that have symbols at it. glibc's nodes without symbols (`GLIBC_ABI_DT_RELR`) are
+    /// defined by its libc (glibc elf/Versions).
     pub libraries: Vec<&'static str>,
     /// The project whose release brought it: `glibc`, `GCC`, `zlib`; `None` for other families.
     pub project: Option<&'static str>,
@@ -145,7 +146,10 @@ fn explain_node(name: &str) -> Option<NodeExplanation> {
         "GLIBC" => parsed.version.parse().ok(),
         _ => table.and_then(|(_, pool)| pool.versions().find(|(version, _)| *version == name)?.1),
     };
-    let (libraries, symbols) = table.map(|(_, pool)| symbols_at(pool, name)).unwrap_or_default();
+    let (mut libraries, symbols) = table.map(|(_, pool)| symbols_at(pool, name)).unwrap_or_default();
+    if libraries.is_empty() && parsed.family == "GLIBC" {
+        libraries.push("libc.so.6");
+    }
     Some(NodeExplanation {
         node: name.to_owned(),
         libraries,
@@ -326,6 +330,11 @@ mod tests {
     fn a_cxxabi_node_is_in_the_file_of_its_gcc() {
         assert_eq!(node("CXXABI_1.3.13").library_file.as_deref(), Some("libstdc++.so.6.0.29"));
         assert_eq!(node("CXXABI_1.3.1").library_file.as_deref(), Some("libstdc++.so.6.0.4"));
+    }
+
+    #[test]
+    fn a_glibc_node_without_symbols_is_of_libc() {
+        assert_eq!(node("GLIBC_ABI_DT_RELR").libraries, ["libc.so.6"]);
     }
 
     #[test]
