@@ -6,7 +6,7 @@ use abiaudit_elf::{Object, ObjectType};
 use abiaudit_loader::search::{self, Library, Need, Resolution};
 use abiaudit_policy::{Libc, PolicySet, Target, declaration_keys};
 use abiaudit_scan::{Member, Subject};
-use abiaudit_wheel::distinfo::Environment;
+use abiaudit_wheel::distinfo::{Environment, Metadata};
 use abiaudit_wheel::{PlatformTag, normalize_name};
 
 use crate::external::{self, External};
@@ -234,14 +234,22 @@ fn first_roots(resolution: &Resolution, objects: usize) -> Vec<usize> {
     first
 }
 
-/// The requirements whose markers hold on the platform, for the Python that the tags name.
+/// What is required on the platform under every Python that the tags name, and what is assumed to be installed.
 fn requires(subject: &Subject, platform: Option<Platform>, settings: &Settings) -> BTreeSet<String> {
     let mut keys: BTreeSet<String> = settings.assume_installed.iter().cloned().collect();
     let Some(metadata) = subject.dist_info.as_ref().and_then(|d| d.metadata.as_ref()) else { return keys };
     let machine = platform.map_or("x86_64", |p| p.arch.tag());
-    let environment = Environment::linux(&python::version_of(subject), machine);
+    let versions = python::versions_of(subject);
+    let each = versions.iter().map(|version| required(metadata, &Environment::linux(version, machine)));
+    keys.extend(each.reduce(|all, one| all.intersection(&one).cloned().collect()).unwrap_or_default());
+    keys
+}
+
+/// The requirements whose markers hold in an environment.
+fn required(metadata: &Metadata, environment: &Environment) -> BTreeSet<String> {
+    let mut keys = BTreeSet::new();
     for requirement in &metadata.requires_dist {
-        if let (true, Some(name)) = (requirement.applies(&environment), &requirement.name) {
+        if let (true, Some(name)) = (requirement.applies(environment), &requirement.name) {
             let parsed = requirement.parsed.as_ref();
             let extras: Vec<String> =
                 parsed.iter().flat_map(|p| p.extras.iter().map(ToString::to_string)).collect();

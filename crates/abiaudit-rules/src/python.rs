@@ -1,5 +1,7 @@
 //! What Python sees in an object: is it an extension module, of which interpreter, and what does it use.
 
+use std::collections::BTreeSet;
+
 use abiaudit_elf::{Object, SymbolType};
 use abiaudit_scan::{Member, Subject};
 
@@ -58,32 +60,36 @@ fn entry_point(module: &str, object: &Object) -> Option<EntryPoint> {
     object.symbols.exported().any(punycode).then_some(EntryPoint::Init3)
 }
 
-/// The Python that markers are evaluated for: of the oldest `cpXY` or `ppXY` tag, and 3.12 where the wheel is for
-/// any Python 3.
-pub fn version_of(subject: &Subject) -> String {
-    let pythons: Vec<String> = match &subject.file_name {
-        Some(name) => name.pythons.clone(),
+/// The newest Python that markers are evaluated for where the tags promise all later ones.
+const NEWEST: (u32, u32) = (3, 15);
+
+/// The Pythons that markers are evaluated for, oldest first: each `cpXY` and `ppXY` of the tags, the newest too where an
+/// tag promises all later ones (`abi3`, `abi3t`, `py3-none`), and 3.12 where the wheel names no version.
+pub fn versions_of(subject: &Subject) -> Vec<String> {
+    let (pythons, abis): (BTreeSet<String>, BTreeSet<String>) = match &subject.file_name {
+        Some(name) => (name.pythons.iter().cloned().collect(), name.abis.iter().cloned().collect()),
         None => subject
             .dist_info
             .iter()
             .filter_map(|d| d.wheel.as_ref())
-            .flat_map(|w| w.tags.iter().map(|t| t.python.clone()))
-            .collect(),
+            .flat_map(|w| w.tags.iter().map(|t| (t.python.clone(), t.abi.clone())))
+            .unzip(),
     };
     let version = |tag: &String| -> Option<(u32, u32)> {
         let digits = tag.strip_prefix("cp").or_else(|| tag.strip_prefix("pp"))?;
         let (major, minor) = digits.split_at_checked(1)?;
         Some((major.parse().ok()?, minor.parse().ok()?))
     };
-    match pythons.iter().filter_map(version).min() {
-        Some((major, minor)) => format!("{major}.{minor}.0"),
-        None if pythons.iter().all(|p| p.starts_with("py2") || p.starts_with("cp2"))
-            && !pythons.is_empty() =>
-        {
-            "2.7.0".to_owned()
-        }
-        None => "3.12.0".to_owned(),
+    let mut versions: BTreeSet<(u32, u32)> = pythons.iter().filter_map(version).collect();
+    let only_2 = !pythons.is_empty() && pythons.iter().all(|p| p.starts_with("py2") || p.starts_with("cp2"));
+    if versions.is_empty() {
+        versions.insert(if only_2 { (2, 7) } else { (3, 12) });
     }
+    let later = |abi: &String| abi == "abi3" || abi == "abi3t";
+    if abis.iter().any(later) || pythons.iter().any(|p| p.starts_with("py3")) {
+        versions.insert(NEWEST);
+    }
+    versions.into_iter().map(|(major, minor)| format!("{major}.{minor}.0")).collect()
 }
 
 /// A symbol of the interpreter's C API: any `Py*` or `_Py*` name.

@@ -17,6 +17,8 @@
 //! ## References
 //! sgl-project/sglang #30562; auditwheel #368.
 
+use abiaudit_wheel::normalize_name;
+
 use crate::audit::Audit;
 use crate::blockers::LibraryReason;
 use crate::external::Origin;
@@ -35,7 +37,12 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             let mut names: Vec<&str> = providers.iter().filter_map(|p| p.distribution.as_deref()).collect();
             names.dedup();
             let user = |&object: &usize| Evidence::member(audit.member_name(object)).with_note("needs it");
-            let message = if names == [audit.distribution().as_str()] {
+            let conditional = names.iter().find(|name| is_named(audit, name));
+            let message = if let Some(name) = conditional {
+                format!(
+                    "{soname} comes with {name}, which Requires-Dist declares only for some environments or an extra"
+                )
+            } else if names == [audit.distribution().as_str()] {
                 format!("{soname} should be in this very distribution, and is not")
             } else {
                 format!("{soname} comes with {}, which Requires-Dist does not declare", names.join(" or "))
@@ -48,6 +55,13 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
                 .evidence(blocker.needed_by.iter().map(user));
         }
     }
+}
+
+/// Some Requires-Dist names the distribution, whatever its marker.
+fn is_named(audit: &Audit<'_>, distribution: &str) -> bool {
+    let metadata = audit.subject.dist_info.as_ref().and_then(|d| d.metadata.as_ref());
+    let names = metadata.iter().flat_map(|m| &m.requires_dist).filter_map(|r| r.name.as_deref());
+    names.map(normalize_name).any(|name| name == distribution)
 }
 
 #[cfg(test)]
@@ -80,5 +94,33 @@ mod tests {
     fn silent_if_it_is_required_on_this_platform() {
         assert!(findings("ABI408", &wheel().requires("torch>=2; sys_platform == 'linux'")).is_empty());
         assert_eq!(findings("ABI408", &wheel().requires("torch>=2; sys_platform == 'win32'")).len(), 1);
+    }
+
+    /// The marker must hold under every Python that the tags let in.
+    #[test]
+    fn a_requirement_of_some_pythons_only() {
+        let of = |tags: &str, file: &str| {
+            let wheel = TestWheel::new("p", "1", &format!("{tags}-manylinux_2_17_x86_64"));
+            let wheel = wheel.elf(file, &module().needed("libc10.so"));
+            findings("ABI408", &wheel.requires("torch; python_version < '3.10'"))
+        };
+        assert!(of("cp39-cp39", "p/m.so").is_empty());
+        for (tags, file) in
+            [("cp39-abi3", "p/m.abi3.so"), ("cp39.cp310-cp39.cp310", "p/m.so"), ("py3-none", "p/m.so")]
+        {
+            let found = of(tags, file);
+            assert_eq!(found.len(), 1, "{tags}");
+            assert!(
+                found[0].message.ends_with("only for some environments or an extra"),
+                "{}",
+                found[0].message
+            );
+        }
+        let torch = |marker: &str| format!("torch; python_version {marker} '3.10'");
+        let both = TestWheel::new("p", "1", "cp39-abi3-manylinux_2_17_x86_64")
+            .elf("p/m.abi3.so", &module().needed("libc10.so"))
+            .requires(&torch("<"))
+            .requires(&torch(">="));
+        assert!(findings("ABI408", &both).is_empty(), "one of them always holds");
     }
 }
