@@ -46,6 +46,16 @@ pub enum Command {
     /// brought the node, which tags and distributions have it; `memcpy@GLIBC_2.14` or a mangled C++ name says which
     /// library exports the symbol since when, on which architecture.
     Explain(ExplainArgs),
+    /// Name the known failures in a backtrace, a dump or a log
+    ///
+    /// Reads what a crash or a failed import left behind (gdb, faulthandler, the loader, a traceback, a CI log), and
+    /// says for each known failure on which lines it shows, what it means, which rules prove it on the wheels
+    /// concerned, and what mends it. Only the text is looked at.
+    #[command(
+        after_help = "Exit codes: 0 something was recognised; 1 nothing known; 2 wrong usage, or the text cannot \
+                            be read."
+    )]
+    Triage(TriageArgs),
     /// List the rules
     Rules,
     /// Print a completion script for a shell
@@ -224,6 +234,18 @@ pub struct ExplainArgs {
     /// A rule, a version node, a symbol, or a library
     #[arg(required = true, value_name = "WHAT")]
     pub queries: Vec<String>,
+
+    /// JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `abiaudit triage`
+#[derive(Debug, Args)]
+pub struct TriageArgs {
+    /// The text; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
 
     /// JSON instead of text
     #[arg(long)]

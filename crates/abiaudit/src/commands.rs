@@ -6,6 +6,7 @@ mod check;
 mod explain;
 mod reference;
 mod show;
+mod triage;
 
 use crate::cli::{Cli, Command};
 
@@ -16,6 +17,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Show(args) => show::run(&args),
         Command::Bind(args) => bind::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Triage(args) => triage::run(&args),
         Command::Rules => reference::rules(),
         Command::Completions { shell } => reference::completions(shell),
         Command::Man { directory } => reference::man(directory.as_deref()),

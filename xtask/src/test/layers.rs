@@ -8,6 +8,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("abiaudit-wheel", &[]),
     ("abiaudit-policy", &[]),
     ("abiaudit-report", &[]),
+    ("abiaudit-triage", &[]),
     ("abiaudit-scan", &["abiaudit-elf", "abiaudit-wheel", "abiaudit-policy", "abiaudit-detect"]),
     ("abiaudit-loader", &["abiaudit-elf"]),
     ("abiaudit-detect", &["abiaudit-elf", "abiaudit-policy", "abiaudit-wheel"]),
@@ -45,6 +46,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "abiaudit-process",
             "abiaudit-rules",
             "abiaudit-report",
+            "abiaudit-triage",
         ],
     ),
     // Writes ELF files with the reader's test support; the others may use it in tests.

@@ -3,8 +3,8 @@
 use crate::signature::{Certainty, Check, Sign, Signature};
 use crate::stack::{Frame, Sighting, Stack};
 
-const EXPORTED: Check =
-    Check { rule: "ABI201", shows: "a file exports a whole libstdc++, or vendors a renamed one" };
+const EXPORTED: Check = Check { rule: "ABI201", shows: "a file exports a whole libstdc++" };
+const VENDORED: Check = Check { rule: "ABI202", shows: "a wheel brings a libstdc++ of its own" };
 const HALF_HIDDEN: Check = Check {
     rule: "ABI203",
     shows: "a file exports __once_proxy but hides the variables that belong to it, or the reverse",
@@ -20,7 +20,7 @@ pub static FACET_MISMATCH: Signature = Signature {
               although each copy numbers its own tables. So a stream asks for the facet that prints numbers and gets \
               what lies in that slot of the other copy's table, such as codecvt<char16_t>. Code compiled by GCC 13 \
               or newer casts without a check and crashes; older code throws std::bad_cast or prints nothing.",
-    checks: &[EXPORTED],
+    checks: &[EXPORTED, VENDORED],
     mend: "Link libstdc++ dynamically, through a split toolchain where the target system is older than the compiler; \
            or hide the static copy with -Wl,--exclude-libs,ALL or a version script that makes everything local but \
            PyInit_*. -fvisibility=hidden, -Bsymbolic and -fno-gnu-unique don't help: they do not reach the objects \
@@ -42,7 +42,7 @@ pub static BAD_CAST_IN_STREAM: Signature = Signature {
     meaning: "std::use_facet found no facet, or one of the wrong type, where every locale has one. This is how code \
               compiled by GCC 12 or older notices that two copies of libstdc++ share the identities of their facets \
               but not their tables; without an exception mask on the stream it only prints nothing.",
-    checks: &[EXPORTED],
+    checks: &[EXPORTED, VENDORED],
     mend: "As for facet-mismatch: one libstdc++ for all, or every further copy wholly hidden. If the program uses \
            facets of its own, make sure that they are installed in the locale first.",
     references: &["duckdb #7921", "conda-forge.github.io #388"],
@@ -90,7 +90,7 @@ pub static TWO_UNWINDERS: Signature = Signature {
     meaning: "Functions _Unwind_* of two files are in one stack: libgcc_s.so.1 and LLVM's libunwind or a static copy. \
               They share names but no data. It happens when the object that pulls libgcc_s.so.1 in has the other \
               unwinder earlier in its scope: libgcc_s.so.1 is then bound to it in part.",
-    checks: &[PRIVATE],
+    checks: &[Check { rule: "ABI205", shows: "a file that loads LLVM's unwinder before libgcc_s" }, PRIVATE],
     mend: "Use one unwinder: build libc++ against libgcc_s, or hide the static unwinder's symbols; import the library \
            that needs libgcc_s.so.1 first as a stopgap.",
     references: &["System V ABI, unwind library interface", "duckdb #7921"],
@@ -104,7 +104,7 @@ pub static HEAP_ACROSS_RUNTIMES: Signature = Signature {
     meaning: "The allocator found a pointer that it had not given out, or given back already, under code of a \
               vendored libstdc++ or of two of them: objects such as the shared empty string or a locale belong to \
               one copy and were released by the other.",
-    checks: &[EXPORTED],
+    checks: &[EXPORTED, VENDORED],
     mend: "Use the system's libstdc++.so.6 in all wheels: do not vendor it under another name, and hide static \
            copies. Valgrind or AddressSanitizer tell an ordinary double free from this one.",
     references: &["DualBootPatcher #738", "momentum #1566", "pyramids #332"],

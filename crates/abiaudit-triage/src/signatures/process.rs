@@ -30,6 +30,7 @@ pub static FATAL_PYTHON_ERROR: Signature = Signature {
               create_module means that the process died while a library was being loaded.",
     checks: &[
         Check { rule: "ABI201", shows: "a C++ runtime that breaks others" },
+        Check { rule: "ABI202", shows: "a wheel brings a libstdc++ of its own" },
         Check { rule: "ABI203", shows: "a C++ runtime hidden by half" },
         Check { rule: "ABI301", shows: "two OpenMP runtimes" },
     ],
