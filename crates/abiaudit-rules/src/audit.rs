@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use abiaudit_detect::Carries;
 use abiaudit_elf::{Object, ObjectType};
 use abiaudit_loader::search::{self, Library, Need, Resolution};
 use abiaudit_policy::{Libc, PolicySet, Target, declaration_keys};
@@ -59,6 +60,8 @@ pub struct AuditObject<'a> {
     pub counts: bool,
     /// The C library that it was linked against, where that can be told.
     pub libc: Option<Libc>,
+    /// The runtimes that it carries or needs.
+    pub carries: Carries,
 }
 
 /// What an ELF member is for.
@@ -178,7 +181,8 @@ fn objects(subject: &Subject, platform: Option<Platform>) -> Vec<AuditObject<'_>
             let loadable = !matches!(role, Role::NotLinked | Role::Debug);
             let arch = platform.map(|p| p.arch.tag());
             let counts = loadable && arch.is_some() && object.identity.arch() == arch;
-            AuditObject { member, object, role, counts, libc: platform::libc_of(object) }
+            let carries = abiaudit_detect::detect(object, &member.markers);
+            AuditObject { member, object, role, counts, libc: platform::libc_of(object), carries }
         })
         .collect()
 }

@@ -15,6 +15,7 @@ mod references;
 mod registry;
 mod rule;
 mod rules;
+mod runtimes;
 mod settings;
 mod suppress;
 mod symbol_tables;
@@ -22,6 +23,7 @@ mod symbol_tables;
 mod testing;
 mod verdict;
 
+pub use abiaudit_detect::{Carries, Runtime};
 pub use audit::{Audit, AuditObject, Role};
 pub use blockers::{Blockers, ForbiddenSymbol, LibraryBlocker, LibraryReason, SymbolBlocker, SymbolReason};
 pub use demangle::demangle;

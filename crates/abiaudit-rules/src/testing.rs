@@ -24,3 +24,59 @@ pub(crate) fn findings_with(
     change(&mut settings);
     subjects.iter().flat_map(|subject| crate::run(&Audit::new(subject, &settings))).collect()
 }
+
+/// A folder in which g++ builds shared objects. A machine without g++ skips the tests that use it, and says so.
+pub(crate) struct Compiler {
+    folder: tempfile::TempDir,
+}
+
+/// Uses streams, locales, `call_once` and exceptions, so that a static link takes the core of libstdc++, and exports no
+/// C++ name of its own.
+const MODULE: &str = "#include <mutex>\n#include <sstream>\n#include <stdexcept>\n\
+    static std::once_flag flag;\n\
+    extern \"C\" int PyInit_m(int n) {\n\
+      std::call_once(flag, [] {});\n\
+      std::ostringstream out;\n\
+      out << n << 1.5;\n\
+      try { if (n > 100) throw std::runtime_error(out.str()); } catch (const std::exception &) { return 1; }\n\
+      return static_cast<int>(out.str().size());\n\
+    }\n";
+
+impl Compiler {
+    /// `None` if there is no g++.
+    #[allow(clippy::print_stderr, reason = "a skipped test must say so")]
+    pub(crate) fn new() -> Option<Self> {
+        if std::process::Command::new("g++").arg("--version").output().is_err() {
+            eprintln!("SKIPPED: there is no g++ on this machine");
+            return None;
+        }
+        Some(Self { folder: tempfile::tempdir().expect("a temporary directory") })
+    }
+
+    /// The flag that makes the linker use this version script.
+    pub(crate) fn version_script(&self, text: &str) -> String {
+        let path = self.folder.path().join("script.map");
+        std::fs::write(&path, text).expect("a file in the temporary directory");
+        format!("-Wl,--version-script={}", path.display())
+    }
+
+    /// A Python extension module `m` that uses the core of libstdc++.
+    pub(crate) fn module(&self, flags: &[&str]) -> Vec<u8> {
+        self.shared(MODULE, flags)
+    }
+
+    /// The same with more C++ source behind it.
+    pub(crate) fn module_with(&self, more: &str, flags: &[&str]) -> Vec<u8> {
+        self.shared(&format!("{MODULE}{more}"), flags)
+    }
+
+    fn shared(&self, source: &str, flags: &[&str]) -> Vec<u8> {
+        let (input, output) = (self.folder.path().join("m.cpp"), self.folder.path().join("m.so"));
+        std::fs::write(&input, source).expect("a file in the temporary directory");
+        let mut command = std::process::Command::new("g++");
+        command.args(["-shared", "-fPIC", "-std=c++17", "-o"]).arg(&output).arg(&input).args(flags);
+        let run = command.output().expect("g++");
+        assert!(run.status.success(), "{command:?}: {}", String::from_utf8_lossy(&run.stderr));
+        std::fs::read(output).expect("what g++ made")
+    }
+}

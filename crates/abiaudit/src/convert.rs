@@ -122,12 +122,17 @@ fn object(entry: &AuditObject<'_>) -> model::Object {
         rpath: paths(&object.dynamic.rpath),
         runpath: paths(&object.dynamic.runpath),
         versions,
-        runtimes: Vec::new(),
+        runtimes: entry.carries.runtimes().into_iter().map(runtime).collect(),
         arch: Some(object.identity.machine_name()),
         object_type: Some(role(&entry.role).to_owned()),
         build_id: object.notes.build_id_hex(),
         versions_by_library: by_library,
     }
+}
+
+fn runtime(runtime: abiaudit_rules::Runtime) -> model::Runtime {
+    let abiaudit_rules::Runtime { kind, class, exposure, evidence } = runtime;
+    model::Runtime { kind: kind.to_owned(), class, exposure: exposure.to_owned(), evidence }
 }
 
 fn role(role: &Role) -> &'static str {

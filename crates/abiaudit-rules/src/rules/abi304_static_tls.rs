@@ -1,0 +1,111 @@
+//! The wheel asks for more static thread-local storage than glibc keeps free.
+//!
+//! ## What it does
+//! Adds the thread-local blocks (`PT_TLS`, with their alignment) of all shared objects of the input that are marked
+//! `DF_STATIC_TLS`. A warning if the sum is above 1664 bytes, what glibc has for all that is loaded after the start of a
+//! process. With musl nothing is said: it keeps no such room.
+//!
+//! ## Why is this bad?
+//! The import fails with `cannot allocate memory in static TLS block`. Other wheels draw on the same bytes, so that it
+//! depends on what was imported before.
+//!
+//! ## Example
+//! Libraries built with `-ftls-model=initial-exec`, such as jemalloc and some builds of libgomp.
+//!
+//! ## How to mend it
+//! Build without `-ftls-model=initial-exec` (or with `-mtls-dialect=gnu2`), or make the variables fewer. Users can help
+//! themselves with `GLIBC_TUNABLES=glibc.rtld.optional_static_tls=...` since glibc 2.32, or with `LD_PRELOAD`.
+//!
+//! ## References
+//! glibc, elf/dl-tls.c (`_dl_tls_static_surplus_init`: 1664 with the default tunables, "the historic value") and
+//! sysdeps/generic/ldsodefs.h of glibc before 2.32 (`TLS_STATIC_SURPLUS`, 64 + 16 * 100); the glibc manual on
+//! `glibc.rtld.optional_static_tls`; opencv #14884, scikit-learn #17231, LightGBM #6509, xgboost #8488.
+
+use std::collections::BTreeMap;
+
+use abiaudit_policy::Libc;
+
+use crate::audit::Audit;
+use crate::finding::{Evidence, Sink};
+use crate::runtimes;
+
+super::rule!("ABI304", "static-tls", Warning, "abi304_static_tls.rs");
+
+/// Bytes that glibc keeps for objects which are loaded later, in the version of 2009 as in those since 2.32.
+const SURPLUS: u64 = 1664;
+
+fn check(audit: &Audit<'_>, sink: &mut Sink) {
+    // Objects of one soname are loaded once.
+    let mut blocks: BTreeMap<String, (u64, &str)> = BTreeMap::new();
+    for (_, entry) in runtimes::shared(audit) {
+        if !entry.object.dynamic.static_tls() || runtimes::libc_of(audit, entry) != Libc::Glibc {
+            continue;
+        }
+        let Some((size, align)) = entry.object.tls() else { continue };
+        let size = size.checked_next_multiple_of(align.max(1)).unwrap_or(size);
+        let key = if entry.object.dynamic.soname.is_some() {
+            runtimes::loader_name(entry)
+        } else {
+            entry.member.name.clone()
+        };
+        let block = blocks.entry(key).or_insert((0, &entry.member.name));
+        *block = (*block).max((size, &entry.member.name));
+    }
+    let sum = blocks.values().fold(0_u64, |sum, (size, _)| sum.saturating_add(*size));
+    if sum <= SURPLUS {
+        return;
+    }
+    let mut largest: Vec<(u64, &str)> = blocks.into_values().collect();
+    largest.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    let message = format!(
+        "asks for {sum} bytes of static thread-local storage in {}; glibc keeps {SURPLUS} for all wheels together",
+        super::count(largest.len(), "object")
+    );
+    let evidence = largest
+        .iter()
+        .take(5)
+        .map(|(size, member)| Evidence::member(*member).with_note(format!("{size} bytes")));
+    sink.whole(message)
+        .help("build without -ftls-model=initial-exec, or with -mtls-dialect=gnu2")
+        .evidence(evidence);
+}
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::testing::findings;
+
+    const DT_FLAGS: i64 = 30;
+    const DF_STATIC_TLS: u64 = 0x10;
+
+    fn object(size: u64, flags: u64) -> ElfWriter {
+        ElfWriter::new(Arch::X86_64).define("PyInit_m").tls(size, 16).dynamic(DT_FLAGS, flags)
+    }
+
+    fn messages(tags: &str, objects: &[ElfWriter]) -> Vec<String> {
+        let wheel =
+            objects.iter().enumerate().fold(TestWheel::new("p", "1", tags), |wheel, (number, object)| {
+                wheel.elf(&format!("p/m{number}.so"), object)
+            });
+        findings("ABI304", &wheel).into_iter().map(|finding| finding.message).collect()
+    }
+
+    const GLIBC: &str = "cp312-cp312-manylinux_2_28_x86_64";
+
+    #[test]
+    fn the_sum_counts() {
+        let found = messages(GLIBC, &[object(1000, DF_STATIC_TLS), object(700, DF_STATIC_TLS)]);
+        // 1000 and 700 are rounded up to 1008 and 704.
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("asks for 1712 bytes"), "{found:?}");
+    }
+
+    #[test]
+    fn silent_up_to_the_surplus_and_about_dynamic_storage_and_musl() {
+        assert!(messages(GLIBC, &[object(1664, DF_STATIC_TLS), object(5000, 0)]).is_empty());
+        assert!(messages("cp312-cp312-musllinux_1_2_x86_64", &[object(5000, DF_STATIC_TLS)]).is_empty());
+        let same = || object(1000, DF_STATIC_TLS).soname("libone.so.1");
+        assert!(messages(GLIBC, &[same(), same()]).is_empty(), "one soname is loaded once");
+    }
+}
