@@ -81,7 +81,7 @@ mod tests {
     fn either_half_counts_and_both_or_neither_do_not() {
         let count = |symbols: &[&str]| {
             let writer = ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6");
-            let writer = symbols.iter().fold(writer, |writer, symbol| writer.define(symbol));
+            let writer = symbols.iter().fold(writer, ElfWriter::define);
             findings("ABI203", &TestWheel::new("p", "1", TAGS).elf("p/m.so", &writer)).len()
         };
         assert_eq!(count(&["__once_proxy"]), 1);

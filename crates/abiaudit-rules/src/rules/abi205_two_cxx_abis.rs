@@ -92,7 +92,7 @@ mod tests {
 
     fn module(needed: &[&str]) -> ElfWriter {
         let writer = ElfWriter::new(Arch::X86_64).define("PyInit_m");
-        needed.iter().fold(writer, |writer, name| writer.needed(name))
+        needed.iter().fold(writer, ElfWriter::needed)
     }
 
     fn messages(wheel: &TestWheel) -> Vec<String> {

@@ -80,8 +80,7 @@ mod tests {
         assert!(severities(&module()).is_empty());
         let weak = SymbolSpec { info: 0x22, ..SymbolSpec::function(NEW) };
         assert!(severities(&module().symbol(weak)).is_empty());
-        let allocator =
-            ["_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"].iter().fold(module(), |m, name| m.define(name));
+        let allocator = ["_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"].iter().fold(module(), ElfWriter::define);
         assert!(severities(&allocator).is_empty());
         assert!(severities(&module().define("_ZNSt14numeric_limitsIhE8is_exactE")).is_empty());
     }

@@ -130,7 +130,7 @@ pub(super) mod tests {
 
     pub(crate) fn module(needed: &[&str]) -> ElfWriter {
         let writer = ElfWriter::new(Arch::X86_64).define("PyInit_m").rpath("$ORIGIN/../p.libs");
-        needed.iter().fold(writer, |writer, name| writer.needed(name))
+        needed.iter().fold(writer, ElfWriter::needed)
     }
 
     /// A library with as many functions of an interface as a runtime has.

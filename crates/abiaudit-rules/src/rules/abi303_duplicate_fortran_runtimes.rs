@@ -73,7 +73,7 @@ mod tests {
     /// A module that needs these, and has them beside it.
     fn wheel(libraries: &[&str]) -> TestWheel {
         let module = ElfWriter::new(Arch::X86_64).define("PyInit_m").rpath("$ORIGIN");
-        let module = libraries.iter().fold(module, |module, name| module.needed(name));
+        let module = libraries.iter().fold(module, ElfWriter::needed);
         libraries.iter().fold(TestWheel::new("p", "1", TAGS).elf("p/m.so", &module), |wheel, name| {
             wheel.elf(&format!("p/{name}"), &ElfWriter::new(Arch::X86_64).soname(name))
         })

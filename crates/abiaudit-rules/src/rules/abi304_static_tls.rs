@@ -3,7 +3,8 @@
 //! ## What it does
 //! Adds the thread-local blocks (`PT_TLS`, with their alignment) of all shared objects of the input that are marked
 //! `DF_STATIC_TLS`. A warning if the sum is above 1664 bytes, what glibc has for all that is loaded after the start of a
-//! process. With musl nothing is said: it keeps no such room.
+//! process. Left out are allocators that replace `malloc` and that nothing in the input needs: these are for `LD_PRELOAD`,
+//! and for what is there at the start the loader makes room. With musl nothing is said: it keeps no such room.
 //!
 //! ## Why is this bad?
 //! The import fails with `cannot allocate memory in static TLS block`. Other wheels draw on the same bytes, so that it
@@ -23,9 +24,10 @@
 
 use std::collections::BTreeMap;
 
+use abiaudit_detect::Replaces;
 use abiaudit_policy::Libc;
 
-use crate::audit::Audit;
+use crate::audit::{Audit, AuditObject, Role};
 use crate::finding::{Evidence, Sink};
 use crate::runtimes;
 
@@ -37,8 +39,11 @@ const SURPLUS: u64 = 1664;
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
     // Objects of one soname are loaded once.
     let mut blocks: BTreeMap<String, (u64, &str)> = BTreeMap::new();
-    for (_, entry) in runtimes::shared(audit) {
-        if !entry.object.dynamic.static_tls() || runtimes::libc_of(audit, entry) != Libc::Glibc {
+    for (object, entry) in runtimes::shared(audit) {
+        if is_for_preload(audit, object, entry)
+            || !entry.object.dynamic.static_tls()
+            || runtimes::libc_of(audit, entry) != Libc::Glibc
+        {
             continue;
         }
         let Some((size, align)) = entry.object.tls() else { continue };
@@ -68,6 +73,13 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     sink.whole(message)
         .help("build without -ftls-model=initial-exec, or with -mtls-dialect=gnu2")
         .evidence(evidence);
+}
+
+/// An allocator for the whole process that nobody needs by name (jemalloc in ray).
+fn is_for_preload(audit: &Audit<'_>, object: usize, entry: &AuditObject<'_>) -> bool {
+    entry.role == Role::Library
+        && entry.carries.allocators.iter().any(|allocator| allocator.replaces == Replaces::Malloc)
+        && audit.resolution.users_of(object).next().is_none()
 }
 
 #[cfg(test)]
@@ -107,5 +119,22 @@ mod tests {
         assert!(messages("cp312-cp312-musllinux_1_2_x86_64", &[object(5000, DF_STATIC_TLS)]).is_empty());
         let same = || object(1000, DF_STATIC_TLS).soname("libone.so.1");
         assert!(messages(GLIBC, &[same(), same()]).is_empty(), "one soname is loaded once");
+    }
+
+    /// jemalloc in ray 2.60: `LD_PRELOAD` names it, so that it is there at the start.
+    #[test]
+    fn silent_about_an_allocator_that_nobody_needs() {
+        let allocator = |name: &str| {
+            let writer =
+                ElfWriter::new(Arch::X86_64).soname(name).tls(2632, 16).dynamic(DT_FLAGS, DF_STATIC_TLS);
+            ["malloc", "free", "calloc", "realloc"].iter().fold(writer, ElfWriter::define)
+        };
+        assert!(messages(GLIBC, &[allocator("libjemalloc.so.2")]).is_empty());
+        let user =
+            ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libjemalloc.so.2").rpath("$ORIGIN");
+        let wheel = TestWheel::new("p", "1", GLIBC)
+            .elf("p/m.so", &user)
+            .elf("p/libjemalloc.so.2", &allocator("libjemalloc.so.2"));
+        assert_eq!(findings("ABI304", &wheel).len(), 1, "an import loads it");
     }
 }

@@ -82,12 +82,12 @@ mod tests {
 
     fn module(needed: &[&str]) -> ElfWriter {
         let module = ElfWriter::new(Arch::X86_64).define("PyInit_m").rpath("$ORIGIN");
-        needed.iter().fold(module, |module, name| module.needed(name))
+        needed.iter().fold(module, ElfWriter::needed)
     }
 
     fn library(soname: &str, symbols: &[&str]) -> ElfWriter {
         let library = ElfWriter::new(Arch::X86_64).soname(soname);
-        symbols.iter().fold(library, |library, symbol| library.define(symbol))
+        symbols.iter().fold(library, ElfWriter::define)
     }
 
     /// One module that loads two libraries, which export these.

@@ -75,7 +75,7 @@ mod tests {
 
     fn count(openblas: &str, needed: &[&str]) -> usize {
         let module = ElfWriter::new(Arch::X86_64).define("PyInit_m").rpath("$ORIGIN").needed(openblas);
-        let module = needed.iter().fold(module, |module, name| module.needed(name));
+        let module = needed.iter().fold(module, ElfWriter::needed);
         let library =
             ElfWriter::new(Arch::X86_64).soname(openblas).define("dgemm_").undefined("pthread_create");
         let wheel =
