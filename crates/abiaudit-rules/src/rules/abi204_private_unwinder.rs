@@ -2,8 +2,8 @@
 //!
 //! ## What it does
 //! Reports shared objects that hold a C++ runtime of their own and an unwinder of their own (`-static-libgcc`), and
-//! export or use C++ functions across objects, or export the unwinder. Silent where only C functions meet the outside,
-//! and about objects without C++ (Rust and Go).
+//! export or use C++ functions across objects, or export the runtime or the unwinder. Silent where only C functions meet
+//! the outside, and about objects without C++ (Rust and Go).
 //!
 //! ## Why is this bad?
 //! Unwinding calls the personality function of each frame that it passes. That of this object belongs to its own
@@ -21,7 +21,7 @@
 //! GCC, libgcc/unwind-dw2.c (`_Unwind_SetGR`, `init_dwarf_reg_size_table`), and the manual on `-static-libgcc`, which
 //! says that exceptions need the shared one; duckdb #7909.
 
-use abiaudit_detect::{CxxClass, UnwinderKind};
+use abiaudit_detect::{CxxClass, Exposure, UnwinderKind};
 use abiaudit_elf::SymbolType;
 
 use crate::audit::{Audit, AuditObject};
@@ -53,6 +53,10 @@ fn crossing(entry: &AuditObject<'_>) -> Option<(&'static str, String)> {
     if entry.carries.unwinder.exported {
         let mut names = symbols.exported().map(|symbol| symbols.name_text(symbol));
         return Some(("exports it", names.find(|name| name.starts_with("_Unwind_"))?));
+    }
+    let cxx = &entry.carries.cxx;
+    if let (Exposure::Exported, Some(first)) = (cxx.exposure, cxx.exported.first()) {
+        return Some(("exports its C++ runtime", first.name.clone()));
     }
     let exported = symbols.exported().filter(|s| s.symbol_type() == SymbolType::Function);
     if let Some(name) = exported.map(|s| symbols.name(s)).find(|name| is_interface(name)) {
@@ -102,6 +106,11 @@ mod tests {
     fn a_cxx_interface_lets_exceptions_cross() {
         let Some(compiler) = Compiler::new() else { return };
         assert_eq!(severities(&compiler.module_with(INTERFACE, &HIDDEN)), [Severity::Warning]);
+        assert_eq!(
+            severities(&compiler.module(&HIDDEN[..2])),
+            [Severity::Warning],
+            "the runtime is exported"
+        );
     }
 
     #[test]

@@ -73,8 +73,7 @@ mod tests {
     #[test]
     fn silent_about_users() {
         let module = ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libstdc++.so.6");
-        let module =
-            module.section(".rodata", 1, 2, b"\0OMP_NUM_THREADS\0KMP_AFFINITY\0GOMP_SPINCOUNT\0".to_vec());
+        let module = module.section(".rodata", 1, 2, b"\0OMP_NUM_THREADS\0KMP_AFFINITY\0GOMP_SPINCOUNT\0");
         let wheel = TestWheel::new("p", "1", TAGS).elf("p/m.so", &module);
         assert!(findings("ABI2", &wheel).is_empty());
         assert!(findings("ABI3", &wheel).is_empty());

@@ -36,7 +36,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         let Some(first) = newer.first() else { continue };
         let message = format!(
             "exports {} of libstdc++ that a split toolchain linked in, such as {}: objects of other releases can bind to them",
-            super::count(newer.len(), "function"),
+            super::count(newer.len(), "definition"),
             crate::demangle(&first.name)
         );
         let evidence = newer.iter().take(5).map(|d| Evidence::symbol(&d.name).with_version(d.node));
