@@ -15,6 +15,9 @@ use crate::{Options, file, installed};
 
 pub(crate) fn scan(root: &Path, options: &Options<'_>) -> Result<Vec<Subject>, ScanError> {
     let files = walk(root)?;
+    if files.is_empty() {
+        return Err(ScanError::EmptyDirectory { path: root.to_owned() });
+    }
     let mut members: BTreeMap<String, Member> = files
         .into_par_iter()
         .map(|(name, path)| (name.clone(), read(&path, name, options)))

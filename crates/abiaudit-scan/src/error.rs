@@ -23,6 +23,12 @@ pub enum ScanError {
         /// The path.
         path: PathBuf,
     },
+    /// A directory without a file in it: most likely not the one that was meant.
+    #[error("{}: the directory is empty", path.display())]
+    EmptyDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The file's name is not that of a wheel, so there is no claim to check.
     #[error("{0}")]
     FileName(#[from] WheelNameError),
@@ -54,6 +60,7 @@ impl ScanError {
         match self {
             Self::Io { source, .. } => source.to_string(),
             Self::NotAFile { .. } => "neither a regular file nor a directory".to_owned(),
+            Self::EmptyDirectory { .. } => "the directory is empty".to_owned(),
             Self::FileName(error) => without(&format!("{:?}", error.file_name()), &error.to_string()),
             Self::Archive { path, source } => without(&path.display().to_string(), &source.to_string()),
             Self::UnknownKind { found, .. } => {
@@ -67,6 +74,7 @@ impl ScanError {
         match self {
             Self::Io { .. } => "io",
             Self::NotAFile { .. } => "not-a-file",
+            Self::EmptyDirectory { .. } => "empty-directory",
             Self::FileName(_) => "file-name",
             Self::Archive { .. } => "archive",
             Self::UnknownKind { .. } => "unknown-kind",

@@ -77,8 +77,8 @@ pub enum Command {
 /// Inputs and settings that check and show share.
 #[derive(Debug, Args)]
 pub struct InputArgs {
-    /// Wheels, directories (an unpacked wheel or a site-packages) or ELF files; `-` reads a list from standard input,
-    /// one path a line
+    /// Wheels, directories (of wheels, an unpacked wheel or a site-packages) or ELF files; `-` reads a list from
+    /// standard input, one path a line
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
 
@@ -170,8 +170,8 @@ pub struct ShowArgs {
 /// `abiaudit bind`
 #[derive(Debug, Args)]
 pub struct BindArgs {
-    /// Wheels, directories (an unpacked wheel or a site-packages) or ELF files; `-` reads a list from standard input,
-    /// one path a line
+    /// Wheels, directories (of wheels, an unpacked wheel or a site-packages) or ELF files; `-` reads a list from
+    /// standard input, one path a line
     #[arg(required = true, value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
 
