@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn each_of_many_libraries_is_told_by_its_own_origin() {
         let names: Vec<String> = (0..3000).map(|n| format!("lib{n}.so")).collect();
-        let elf = names.iter().fold(module().needed("libudev.so.1"), |elf, name| elf.needed(name));
+        let elf = names.iter().fold(module().needed("libudev.so.1"), ElfWriter::needed);
         let start = std::time::Instant::now();
         let found = findings("ABI103", &wheel(&elf));
         assert_eq!(found.len(), 3001);

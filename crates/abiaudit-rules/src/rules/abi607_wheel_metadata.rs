@@ -146,9 +146,10 @@ fn about_wheel_file(problem: &WheelFileProblem) -> (Severity, String) {
         }
         WheelFileProblem::BadValue { field, value } => (Warning, format!("WHEEL has {field}: {value:?}")),
         WheelFileProblem::DuplicateTag { tag } => (Info, format!("WHEEL has the tag {tag} twice")),
-        WheelFileProblem::TooManyTags { line } => {
-            (Error, format!("the tags of WHEEL are too many to be true; from line {line} on they were not read"))
-        }
+        WheelFileProblem::TooManyTags { line } => (
+            Error,
+            format!("the tags of WHEEL are too many to be true; from line {line} on they were not read"),
+        ),
         WheelFileProblem::NewerWheelVersion { version: (major, minor) } => (
             if *major > 1 { Error } else { Warning },
             format!("WHEEL says Wheel-Version {major}.{minor}, which installers of today do not know"),
