@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Audits, explains and repairs the native code in Python wheels.
+/// Audits and explains the native code in Python wheels.
 #[derive(Debug, Parser)]
 #[command(
     name = "abiaudit",
