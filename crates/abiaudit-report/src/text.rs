@@ -110,7 +110,9 @@ fn write_group(
         }
     }
     if let Some(folded) = Folded::of(group, &limits) {
-        let line = format!("... {} (abiaudit show {})", folded.to_text(), shell_word(&wheel.path));
+        // `show` has the symbols, in its ladder; other evidence only `check` has.
+        let command = if folded.symbols > 0 { "show" } else { "check --all" };
+        let line = format!("... {} (abiaudit {command} {})", folded.to_text(), shell_word(&wheel.path));
         writeln!(out, "    {}", painted(options, DIM, line))?;
     }
     for help in group.helps().into_iter().take(limits.findings) {
