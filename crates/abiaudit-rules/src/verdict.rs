@@ -142,8 +142,8 @@ fn newer(
         .map(|target| target.tag())
 }
 
-/// A claim is judged against the very target that it names, which need not be one of the listed ones; for the
-/// other C library than the verdict's, the same objects are judged again.
+/// A claim is judged against the very target that it names, which need not be one of the listed ones. A claim for
+/// the other C library is judged by the same demands, which rest on the library search of the verdict's own.
 fn judge_claim(audit: &Audit<'_>, demands: &Demands, claim: &crate::platform::Claim) -> ClaimVerdict {
     let tag = claim.tag.to_string();
     let arch_fits = audit.platform.is_some_and(|p| claim.tag.arch() == Some(p.arch.tag()));
