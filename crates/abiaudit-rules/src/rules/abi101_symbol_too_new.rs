@@ -52,13 +52,14 @@ fn is_too_new(reason: SymbolReason) -> bool {
 }
 
 fn newest_first(a: &SymbolBlocker, b: &SymbolBlocker) -> std::cmp::Ordering {
-    let key = |s: &SymbolBlocker| s.node.split_once('_').map(|(f, v)| (f.to_owned(), v.to_owned()));
-    let (Some((family_a, a_version)), Some((family_b, b_version))) = (key(a), key(b)) else {
+    let (Some((family_a, version_a)), Some((family_b, version_b))) =
+        (a.node.split_once('_'), b.node.split_once('_'))
+    else {
         return a.cmp(b);
     };
-    let newer = abiaudit_policy::compare_versions(&b_version, &a_version);
+    let newer = abiaudit_policy::compare_versions(version_b, version_a);
     family_a
-        .cmp(&family_b)
+        .cmp(family_b)
         .then(newer.unwrap_or(std::cmp::Ordering::Equal))
         .then_with(|| a.symbol.cmp(&b.symbol))
 }

@@ -119,14 +119,11 @@ fn and_more(what: &str, more: usize) -> String {
 
 /// Within a family by version; glibc's family, which decides most often, before the others by name.
 fn newest_first(a: &str, b: &str) -> std::cmp::Ordering {
-    let split = |node: &str| {
-        let (family, version) = node.split_once('_').unwrap_or((node, ""));
-        (family.to_owned(), version.to_owned())
-    };
-    let ((family_a, version_a), (family_b, version_b)) = (split(a), split(b));
-    let newer = abiaudit_policy::compare_versions(&version_b, &version_a);
-    let rank = |family: &str| (family != "GLIBC", family.to_owned());
-    rank(&family_a).cmp(&rank(&family_b)).then(newer.unwrap_or_else(|| version_a.cmp(&version_b)))
+    let (family_a, version_a) = a.split_once('_').unwrap_or((a, ""));
+    let (family_b, version_b) = b.split_once('_').unwrap_or((b, ""));
+    let newer = abiaudit_policy::compare_versions(version_b, version_a);
+    let families = (family_a != "GLIBC", family_a).cmp(&(family_b != "GLIBC", family_b));
+    families.then(newer.unwrap_or_else(|| version_a.cmp(version_b)))
 }
 
 /// The members that break the claim; what in them does is in the other findings.
