@@ -89,6 +89,24 @@ impl Pointers {
         self.last.get(&tag.0).copied()
     }
 
+    /// The last value of each tag of `entries`, as [`read_entries`] found it.
+    pub(crate) fn of(entries: &[(i64, u64)]) -> Self {
+        Self { last: entries.iter().copied().collect() }
+    }
+
+    /// Where the table is that one tag points to and another gives the size of; `None` without bytes.
+    pub(crate) fn sized(
+        &self,
+        segments: &Segments,
+        what: &'static str,
+        tag: elf::DynamicTag,
+        size_tag: elf::DynamicTag,
+    ) -> Result<Option<Range<u64>>, ParseError> {
+        let (Some(address), Some(size @ 1..)) = (self.get(tag), self.get(size_tag)) else { return Ok(None) };
+        let offset = segments.offset_of(what, address)?;
+        Ok(Some(offset..offset.saturating_add(size)))
+    }
+
     /// The string table: `DT_STRTAB` and `DT_STRSZ`. Without a size the rest of its segment is taken.
     pub(crate) fn strings(&self, segments: &Segments) -> Result<Option<Range<u64>>, ParseError> {
         let Some(address) = self.get(elf::DT_STRTAB) else { return Ok(None) };

@@ -30,6 +30,7 @@
 mod collector;
 mod dynamic;
 mod error;
+mod fixups;
 mod hash;
 mod identity;
 mod image;
@@ -50,6 +51,7 @@ mod versions;
 pub use collector::Collector;
 pub use dynamic::Dynamic;
 pub use error::{ParseError, Problem};
+pub use fixups::{Fixup, FixupKind, fixups};
 pub use hash::{GnuHash, gnu_hash, sysv_hash};
 pub use identity::{Class, Endian, Identity, ObjectType};
 pub use image::Image;

@@ -347,42 +347,7 @@ impl Layout {
         pointers: &Pointers,
     ) -> Result<Self, ParseError> {
         let at = |what, tag| pointers.get(tag).map(|address| segments.offset_of(what, address)).transpose();
-        let sized = |what, tag, size_tag| -> Result<Option<Range<u64>>, ParseError> {
-            let size = pointers.get(size_tag).unwrap_or(0);
-            if size == 0 {
-                return Ok(None);
-            }
-            Ok(at(what, tag)?.map(|offset| offset..offset.saturating_add(size)))
-        };
-        let table = |what, range: Option<Range<u64>>, addends, plt| {
-            range.map(|r| Table { what, offset: r.start, size: r.end - r.start, addends, plt })
-        };
-        let plt_addends = match pointers.get(elf::DT_PLTREL) {
-            Some(kind) => i64::try_from(kind) == Ok(elf::DT_RELA.0),
-            None => pointers.get(elf::DT_RELA).is_some() || E::is_type_64_sized(),
-        };
-        let relocations = if identity.is_mips() {
-            Vec::new()
-        } else {
-            let plt = sized("DT_JMPREL", elf::DT_JMPREL, elf::DT_PLTRELSZ)?;
-            // The size of the data table may cover the PLT's at its end (glibc elf/dynamic-link.h).
-            let without_plt = |data: Option<Range<u64>>| match (data, &plt) {
-                (Some(d), Some(p)) if p.end == d.end && p.start >= d.start => Some(d.start..p.start),
-                (data, _) => data,
-            };
-            let (rela, rel) = (
-                without_plt(sized("DT_RELA", elf::DT_RELA, elf::DT_RELASZ)?),
-                without_plt(sized("DT_REL", elf::DT_REL, elf::DT_RELSZ)?),
-            );
-            [
-                table("DT_RELA", rela, true, false),
-                table("DT_REL", rel, false, false),
-                table("DT_JMPREL", plt, plt_addends, true),
-            ]
-            .into_iter()
-            .flatten()
-            .collect()
-        };
+        let relocations = relocations::tables::<E>(identity, segments, pointers)?;
         let counted = |what, tag, count_tag| -> Result<Option<(u64, Option<u64>)>, ParseError> {
             Ok(at(what, tag)?.map(|offset| (offset, pointers.get(count_tag))))
         };
@@ -395,7 +360,7 @@ impl Layout {
             verneed: counted("DT_VERNEED", elf::DT_VERNEED, elf::DT_VERNEEDNUM)?,
             verdef: counted("DT_VERDEF", elf::DT_VERDEF, elf::DT_VERDEFNUM)?,
             relocations,
-            relr: sized("DT_RELR", elf::DT_RELR, elf::DT_RELRSZ)?,
+            relr: pointers.sized(segments, "DT_RELR", elf::DT_RELR, elf::DT_RELRSZ)?,
         })
     }
 

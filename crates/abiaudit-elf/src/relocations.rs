@@ -1,12 +1,16 @@
 //! Dynamic relocations, reduced to what questions need: which symbols are referred to, and how.
 
+use std::ops::Range;
+
 use object::read::elf::{Rel, Rela};
 use object::{Endianness, elf};
 
-use crate::error::Fault;
+use crate::dynamic::Pointers;
+use crate::error::{Fault, ParseError};
 use crate::identity::Identity;
 use crate::image::Image;
 use crate::raw::Elf;
+use crate::segments::Segments;
 use crate::symbols::Symbol;
 
 /// How relocations refer to a symbol, as a set.
@@ -62,14 +66,47 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    fn count<E: Elf>(&self) -> u64 {
+    pub(crate) fn count<E: Elf>(&self) -> u64 {
         let entry = if self.addends { size_of::<E::Rela>() } else { size_of::<E::Rel>() };
         self.size / entry as u64
     }
 
-    pub(crate) fn range(&self) -> std::ops::Range<u64> {
+    pub(crate) fn range(&self) -> Range<u64> {
         self.offset..self.offset.saturating_add(self.size)
     }
+}
+
+/// The tables that `DT_RELA`, `DT_REL` and `DT_JMPREL` point to. Those of MIPS are not read: its GOT holds relocations
+/// that no table has.
+pub(crate) fn tables<E: Elf>(
+    identity: &Identity,
+    segments: &Segments,
+    pointers: &Pointers,
+) -> Result<Vec<Table>, ParseError> {
+    if identity.is_mips() {
+        return Ok(Vec::new());
+    }
+    let plt_addends = match pointers.get(elf::DT_PLTREL) {
+        Some(kind) => i64::try_from(kind) == Ok(elf::DT_RELA.0),
+        None => pointers.get(elf::DT_RELA).is_some() || E::is_type_64_sized(),
+    };
+    let plt = pointers.sized(segments, "DT_JMPREL", elf::DT_JMPREL, elf::DT_PLTRELSZ)?;
+    // The size of the data table may cover the PLT's at its end (glibc elf/dynamic-link.h).
+    let without_plt = |data: Option<Range<u64>>| match (data, &plt) {
+        (Some(d), Some(p)) if p.end == d.end && p.start >= d.start => Some(d.start..p.start),
+        (data, _) => data,
+    };
+    let rela = without_plt(pointers.sized(segments, "DT_RELA", elf::DT_RELA, elf::DT_RELASZ)?);
+    let rel = without_plt(pointers.sized(segments, "DT_REL", elf::DT_REL, elf::DT_RELSZ)?);
+    let table = |what, range: Option<Range<u64>>, addends, plt| {
+        range.map(|r| Table { what, offset: r.start, size: r.end - r.start, addends, plt })
+    };
+    let all = [
+        table("DT_RELA", rela, true, false),
+        table("DT_REL", rel, false, false),
+        table("DT_JMPREL", plt, plt_addends, true),
+    ];
+    Ok(all.into_iter().flatten().collect())
 }
 
 /// The highest symbol index that any of the tables refers to.

@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use abiaudit_elf::{Binding, Object, Symbol, SymbolType, SymbolVersion, Visibility, Wants};
+use abiaudit_elf::{
+    Binding, Class, Object, Relocations, Symbol, SymbolType, SymbolVersion, Visibility, Wants, fixups,
+};
 use common::Sample;
 
 #[test]
@@ -69,6 +71,10 @@ impl Readelf {
         compare_lines(&sample.name, "symbols", &symbols(&object), &parse_symbols(&text));
         compare_lines(&sample.name, "needed versions", &needs(&object), &parse_needs(&text));
         compare_lines(&sample.name, "defined versions", &definitions(&object), &parse_definitions(&text));
+        if object.relocations != Relocations::default() {
+            let ours = relocations(&object, &sample.bytes);
+            compare_lines(&sample.name, "relocations", &ours, &parse_relocations(&relocations_of(&path)));
+        }
         true
     }
 }
@@ -77,6 +83,45 @@ fn run(path: &Path) -> String {
     let output =
         Command::new("readelf").args(["-dVW", "--dyn-syms"]).arg(path).env("LC_ALL", "C").output().unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn relocations_of(path: &Path) -> String {
+    let output = Command::new("readelf").args(["-rDW"]).arg(path).env("LC_ALL", "C").output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Address and `r_info` of every relocation, sorted; of those of `DT_RELR` the address alone.
+fn relocations(object: &Object, bytes: &[u8]) -> Vec<String> {
+    let shift = if object.identity.class == Class::Elf64 { 32 } else { 8 };
+    let with_info = object.relocations.data + object.relocations.plt;
+    let all = fixups(bytes, object).unwrap();
+    let relr = all.len() as u64 - with_info;
+    let from_relr =
+        |at: usize| (at as u64) >= object.relocations.data && (at as u64) < object.relocations.data + relr;
+    let line = |(at, fixup): (usize, &abiaudit_elf::Fixup)| {
+        let info = u64::from(fixup.symbol) << shift | u64::from(fixup.relocation);
+        if from_relr(at) { format!("{:x}", fixup.address) } else { format!("{:x} {info:x}", fixup.address) }
+    };
+    let mut lines: Vec<_> = all.iter().enumerate().map(line).collect();
+    lines.sort();
+    lines
+}
+
+/// Lines such as `0000000000003df8  0000000000000008 R_X86_64_RELATIVE                         1110`, and lines of an
+/// address alone for `DT_RELR`.
+fn parse_relocations(text: &str) -> Vec<String> {
+    let hex = |word: &str| u64::from_str_radix(word, 16).ok().filter(|_| word.len() >= 8);
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let address = hex(words.next()?)?;
+        match words.next() {
+            Some(info) => Some(format!("{address:x} {:x}", hex(info)?)),
+            None => Some(format!("{address:x}")),
+        }
+    };
+    let mut lines: Vec<_> = text.lines().filter_map(line).collect();
+    lines.sort();
+    lines
 }
 
 fn compare_lines(name: &str, what: &str, ours: &[String], theirs: &[String]) {
