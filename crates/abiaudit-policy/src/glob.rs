@@ -2,7 +2,7 @@
 
 /// Does `pattern` match the whole of `text`? `*` stands for any characters, also none, `?` for one; everything
 /// else, brackets too, stands for itself. Time is bounded by the product of the lengths.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+pub fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
     // Where to go on when a literal fails: after the last star, which takes one more byte each time.

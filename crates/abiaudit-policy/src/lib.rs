@@ -33,6 +33,7 @@ mod target;
 pub use arch::{Arch, UnknownArch};
 pub use distributions::{Distribution, Distributions, distributions};
 pub use family::{Node, compare_versions};
+pub use glob::matches as glob_matches;
 pub use libc::Libc;
 pub use overlay::{Action, CeilingRule, LibraryRule, Overlay, OverlayError};
 pub use policy_set::{PolicySet, UnknownTarget, WhyUnknown};

@@ -7,7 +7,7 @@ use abiaudit_elf::{Collector, FileKind, Image, Object, ParseError, Parsed, Wants
 use sha2::{Digest, Sha256};
 
 /// The content of a member.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Content {
     /// ELF whose facts could be read.
     Object(Box<Object>),

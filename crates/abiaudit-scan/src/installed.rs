@@ -7,7 +7,7 @@ use abiaudit_wheel::layout::{Scheme, classify};
 pub const SITE_PACKAGES: &str = "/prefix/lib/python3/site-packages";
 
 /// The installed path of a wheel member.
-pub(crate) fn of_member(name: &str) -> String {
+pub fn of_member(name: &str) -> String {
     let (scheme, path) = classify(name);
     match scheme {
         Scheme::Root | Scheme::UnknownData | Scheme::DistInfo => format!("{SITE_PACKAGES}/{name}"),

@@ -19,9 +19,10 @@ use std::path::Path;
 pub use abiaudit_wheel::Limits;
 pub use content::Content;
 pub use error::ScanError;
-pub use installed::SITE_PACKAGES;
+pub use installed::{SITE_PACKAGES, of_member as installed_path};
 pub use reader::{ReadError, Reader};
 pub use subject::{Member, Subject, SubjectKind};
+pub use wheel::{member_of, scan_archive};
 
 /// How to read an input.
 #[derive(Default)]

@@ -21,7 +21,7 @@ pub enum SubjectKind {
 }
 
 /// One input, read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Subject {
     /// The path as it was given.
     pub path: String,
@@ -44,7 +44,7 @@ pub struct Subject {
 }
 
 /// One file of the input.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Member {
     /// Path within the wheel or directory, with `/`.
     pub name: String,

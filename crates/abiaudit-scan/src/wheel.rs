@@ -1,5 +1,6 @@
 //! Reading a wheel.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use abiaudit_detect::Markers;
@@ -19,10 +20,26 @@ pub(crate) fn scan(path: &Path, options: &Options<'_>) -> Result<Subject, ScanEr
     let file_name = WheelName::parse(&base)?;
     let archive = Archive::open(path, &options.limits)
         .map_err(|source| ScanError::Archive { path: path.to_owned(), source })?;
-    let (sha256, members) =
-        rayon::join(|| options.digest.then(|| digest(&archive)), || read_members(&archive, options));
-    let dist_info = DistInfo::read(&archive, Some(&file_name), &mut Scratch::new());
-    Ok(Subject {
+    Ok(scan_archive(&archive, path, file_name, options, &mut Vec::new()))
+}
+
+/// Reads a wheel that is open already, under the file name that it has or is to get.
+///
+/// `known` holds members whose content needs no reading, since the caller knows that the archive's members of these names
+/// have the very same bytes; they become part of the subject.
+pub fn scan_archive(
+    archive: &Archive,
+    path: &Path,
+    file_name: WheelName,
+    options: &Options<'_>,
+    known: &mut Vec<Member>,
+) -> Subject {
+    let (sha256, mut members) =
+        rayon::join(|| options.digest.then(|| digest(archive)), || read_members(archive, options, known));
+    members.append(known);
+    members.sort_by(|a, b| a.name.cmp(&b.name));
+    let dist_info = DistInfo::read(archive, Some(&file_name), &mut Scratch::new());
+    Subject {
         path: path.to_string_lossy().into_owned(),
         kind: SubjectKind::Wheel,
         size: archive.as_bytes().len() as u64,
@@ -32,13 +49,14 @@ pub(crate) fn scan(path: &Path, options: &Options<'_>) -> Result<Subject, ScanEr
         archive_problems: archive.problems().to_vec(),
         archive_names: archive.members().iter().map(|m| m.name.clone()).collect(),
         members,
-    })
+    }
 }
 
-/// Reads all files, the largest first so that no thread is left with a large one at the end.
-fn read_members(archive: &Archive, options: &Options<'_>) -> Vec<Member> {
-    let mut order: Vec<&archive::Member> =
-        archive.members().iter().filter(|m| m.kind != MemberKind::Directory).collect();
+/// Reads all files that are not known, the largest first so that no thread is left with a large one at the end.
+fn read_members(archive: &Archive, options: &Options<'_>, known: &[Member]) -> Vec<Member> {
+    let known: HashSet<&str> = known.iter().map(|member| member.name.as_str()).collect();
+    let unread = |m: &&archive::Member| m.kind != MemberKind::Directory && !known.contains(m.name.as_str());
+    let mut order: Vec<&archive::Member> = archive.members().iter().filter(unread).collect();
     order.sort_by_key(|m| (std::cmp::Reverse(m.size), m.index));
     let mut members: Vec<(usize, Member)> = order
         .into_iter()
@@ -107,6 +125,21 @@ fn read_content(
         outcome.map(|_| collector.finish()).map_err(|error: MemberError| error.to_string())
     });
     (content, sha256, markers)
+}
+
+/// Facts about content that is to become the member of this name.
+pub fn member_of(name: &str, executable: bool, content: &[u8]) -> Member {
+    let mut intake = Intake::new(name, content.len() as u64, true);
+    intake.push(content);
+    let Gathered { taken, markers, sha256 } = intake.finish();
+    let size = content.len() as u64;
+    let content = examine(taken, |ranges| {
+        let mut collector = Collector::for_ranges(size, ranges);
+        collector.push(content);
+        Ok(collector.finish())
+    });
+    let installed = installed::of_member(name);
+    Member { name: name.to_owned(), installed, size, compressed_size: size, executable, sha256, content, markers }
 }
 
 fn digest(archive: &Archive) -> [u8; 32] {

@@ -1,4 +1,4 @@
-//! Wheels: zip members, file name, tags, dist-info. Reading only; this crate knows nothing of ELF.
+//! Wheels: zip members, file name, tags, dist-info, read and written. This crate knows nothing of ELF.
 //!
 //! ```text
 //! Archive     the zip file on a memory map: members in directory order, structural problems, streamed content
@@ -6,6 +6,7 @@
 //! PlatformTag a platform tag taken apart; promise() tells which system a set of them promises
 //! DistInfo    WHEEL, METADATA and RECORD with what is wrong with them
 //! Scheme      where an installer puts a member
+//! WheelWriter a wheel that differs from another in some members
 //! ```
 //!
 //! Rules of the crate:
@@ -42,6 +43,7 @@ pub mod layout;
 mod limits;
 mod name;
 pub mod tags;
+pub mod writer;
 
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]
@@ -57,3 +59,4 @@ pub use layout::{Scheme, classify};
 pub use limits::Limits;
 pub use name::normalize_name;
 pub use tags::{PlatformTag, Tag};
+pub use writer::{WheelWriter, WriteError, WriteOptions};

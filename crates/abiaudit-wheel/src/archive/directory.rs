@@ -190,16 +190,16 @@ fn compare_headers(
     if differs(u64::from(local.crc32()), u64::from(member.crc32)) {
         fields.push(HeaderField::Crc32 { local: local.crc32() });
     }
-    if streamed && !is_data_descriptor(after_data, member) {
+    if streamed && data_descriptor(after_data, member).is_none() {
         fields.push(HeaderField::DataDescriptor);
     }
     (!fields.is_empty()).then_some(ArchiveProblem::HeaderMismatch { member: member.index, fields })
 }
 
-/// Whether `bytes` begin with a data descriptor that agrees with the central directory, in any of the four
+/// Length of the data descriptor at the start of `bytes` that agrees with the central directory, in any of the four
 /// layouts in use: the signature is optional (APPNOTE 4.3.9.3), and writers disagree on when sizes are 64
 /// bits wide (Python's `zipfile` decides by the local header, which has the zip64 field when streaming).
-fn is_data_descriptor(bytes: &[u8], member: &Member) -> bool {
+pub(crate) fn data_descriptor(bytes: &[u8], member: &Member) -> Option<usize> {
     let narrow = [member.compressed_size as u32, member.size as u32];
     let mut short = [0u8; 12];
     let mut long = [0u8; 20];
@@ -210,8 +210,18 @@ fn is_data_descriptor(bytes: &[u8], member: &Member) -> bool {
     long[4..12].copy_from_slice(&member.compressed_size.to_le_bytes());
     long[12..].copy_from_slice(&member.size.to_le_bytes());
     let fits_short = u32::try_from(member.compressed_size.max(member.size)).is_ok();
-    let matches = |bytes: &[u8]| bytes.starts_with(&long) || (fits_short && bytes.starts_with(&short));
-    matches(bytes) || bytes.strip_prefix(&DATA_DESCRIPTOR_SIGNATURE).is_some_and(matches)
+    let layout = |bytes: &[u8]| {
+        if bytes.starts_with(&long) {
+            Some(long.len())
+        } else {
+            (fits_short && bytes.starts_with(&short)).then_some(short.len())
+        }
+    };
+    let signature = DATA_DESCRIPTOR_SIGNATURE.len();
+    layout(bytes).or_else(|| {
+        let rest = bytes.strip_prefix(&DATA_DESCRIPTOR_SIGNATURE)?;
+        Some(signature + layout(rest)?)
+    })
 }
 
 fn note_unclaimed_bytes(bytes: &[u8], zip: &ZipSliceArchive<&[u8]>, directory: &mut Directory) {

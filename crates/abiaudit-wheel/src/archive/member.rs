@@ -104,7 +104,7 @@ pub struct Member {
     /// Offset of this entry in the central directory.
     pub directory_offset: u64,
     /// Where the compressed data lies in the file; `None` if the local header or the data is not there.
-    pub(super) data: Option<Range<usize>>,
+    pub(crate) data: Option<Range<usize>>,
     /// General-purpose flags of the central directory.
     pub(super) flags: u16,
     /// Why the data will not be read although it could be located.

@@ -16,6 +16,7 @@ use std::path::Path;
 use memmap2::Mmap;
 
 pub use decode::{ReadOutcome, Scratch, Stop};
+pub(crate) use directory::data_descriptor;
 pub use error::{ArchiveError, MemberError};
 pub use member::{Member, MemberKind, Method};
 pub use problem::{ArchiveProblem, HeaderField, NameDefect};
