@@ -17,6 +17,7 @@ mod gen_policies;
 mod hostile;
 mod measure;
 mod shell;
+mod system_references;
 mod test;
 
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ const TASKS: &[(&str, &str, Task)] = &[
     ("fuzz", "fuzz each reader for so many seconds (60)", fuzz::run),
     ("docs", "write docs/rules.md, docs/cli.md and docs/schema anew", docs::run),
     ("gen-policies", "make policies/symbols from the ziglang wheel and Debian packages", gen_policies::run),
+    ("system-references", "make policies/system-references.toml from libraries", system_references::run),
     ("measure", "run a command; print its CPU time, wall time and memory as JSON", measure::run),
 ];
 

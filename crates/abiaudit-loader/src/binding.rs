@@ -51,7 +51,7 @@ mod simulation;
 
 use crate::search::{Libc, Library};
 
-pub use bindings::{Binding, Bindings, Provider, Via};
+pub use bindings::{Binding, Bindings, Provider, SystemBinding, Via};
 pub use process::{Interposition, InterpositionKind, Load, Missing, Process};
 
 /// A file that the process may load.
@@ -65,7 +65,7 @@ pub struct File<'a> {
 
 /// A library of the system that is known by its tables, not as a file.
 ///
-/// Its own references are not known, so nothing is said about what *it* binds to.
+/// What *it* binds to is known as far as it says ([`SystemLibrary::references`]).
 pub trait SystemLibrary {
     /// `DT_SONAME`, such as `libc.so.6`.
     fn soname(&self) -> &str;
@@ -76,6 +76,21 @@ pub trait SystemLibrary {
     /// Whether a reference to `symbol` finds a definition here; `version` is what the reference asks for. A reference
     /// without a version finds the base or the default version.
     fn provides(&self, symbol: &[u8], version: Option<&[u8]>) -> Option<Provided>;
+
+    /// References that the library itself makes through the loader, to its own exports too, in a fixed order: each is
+    /// bound when the library is relocated ([`Process::system_bindings`]).
+    fn references(&self) -> Vec<SystemReference<'_>> {
+        Vec::new()
+    }
+}
+
+/// A reference of a library of the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SystemReference<'a> {
+    /// Name of the symbol.
+    pub symbol: &'a str,
+    /// The version that it asks for.
+    pub version: Option<&'a str>,
 }
 
 /// How a system library defines a symbol.
@@ -83,8 +98,8 @@ pub trait SystemLibrary {
 pub enum Provided {
     /// `STB_GLOBAL` or `STB_WEAK`.
     Ordinary,
-    /// `STB_GNU_UNIQUE`. The library is taken to refer to it itself, so that its definition counts from when the library
-    /// is loaded.
+    /// `STB_GNU_UNIQUE`. Unless its references are known ([`SystemLibrary::references`]), the library is taken to refer
+    /// to it itself and to find its own definition, which counts from when the library is loaded.
     Unique,
 }
 

@@ -9,15 +9,19 @@
 //! * **Other libraries of the system**, such as libX11: that they exist is known, what they export is not. They serve
 //!   nothing; a reference that finds no one else stays unresolved, and whoever reports it can name them
 //!   ([`SystemKind::Unknown`]).
+//!
+//! What libstdc++ and libgcc_s ask the loader for themselves, and what libgomp exports, is in
+//! `policies/system-references.toml`: the relocations and symbols of one distribution's builds.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use abiaudit_elf::Name;
-use abiaudit_loader::binding::{Provided, SystemLibrary};
+use abiaudit_loader::binding::{Provided, SystemLibrary, SystemReference};
 use abiaudit_policy::symbols::{self, Export, Kind, Release};
 use abiaudit_policy::{Arch, Libc, PolicySet, ProviderClass, providers};
 
 use crate::site::{Platform, Site};
+use crate::system_references::{self, Named};
 
 /// Which releases the system has; what is not given is the newest that the tables know.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,6 +68,8 @@ struct Described {
     soname: String,
     needed: Vec<String>,
     exports: Exports,
+    /// What it asks the loader for itself, as far as predicates look at it.
+    references: Vec<Named>,
 }
 
 #[derive(Debug)]
@@ -111,6 +117,7 @@ impl SystemBase {
             }
         };
         libraries.extend(gcc_runtimes(site.platform, gcc, &libraries));
+        add_references(&mut libraries);
         let known: HashSet<&str> = libraries.iter().map(|library| library.soname.as_str()).collect();
         let others = others(site, &known);
         libraries.extend(others);
@@ -125,6 +132,16 @@ impl SystemBase {
     /// The name of a library; `python` for the program.
     pub fn soname(&self, library: usize) -> &str {
         self.libraries.get(library).map_or("", |library| &library.soname)
+    }
+
+    /// A library by its position.
+    pub fn library(&self, library: usize) -> Option<&dyn SystemLibrary> {
+        self.libraries.get(library).map(|library| library as &dyn SystemLibrary)
+    }
+
+    /// Name of what a library refers to, by [`SystemBinding`](abiaudit_loader::binding::SystemBinding).
+    pub fn reference(&self, library: usize, reference: usize) -> Option<SystemReference<'_>> {
+        self.libraries.get(library)?.references.get(reference).map(Named::as_reference)
     }
 
     /// What is known of it.
@@ -154,7 +171,7 @@ fn python(site: &Site<'_>, needed: Vec<String>) -> Described {
         let names = symbols.exported().map(|symbol| symbols.name(symbol));
         theirs.extend(names.filter(|name| is_python(name)).map(<[u8]>::to_vec));
     }
-    Described { soname: "python".to_owned(), needed, exports: Exports::Python(theirs) }
+    Described::new("python".to_owned(), needed, Exports::Python(theirs))
 }
 
 fn is_python(name: &[u8]) -> bool {
@@ -173,7 +190,7 @@ fn glibc(table: symbols::GlibcTable, release: Release, python: Described) -> Vec
             _ => vec!["libc.so.6".to_owned()],
         };
         let exports = Exports::Versioned(symbols);
-        described.push(Described { soname: soname.to_owned(), needed, exports });
+        described.push(Described::new(soname.to_owned(), needed, exports));
     }
     described
 }
@@ -183,7 +200,7 @@ fn musl(table: symbols::MuslTable, arch: Arch, release: Release, site: &Site<'_>
     let symbols = table.symbols().filter(|(_, rows)| rows.iter().any(|row| row.is_in(release)));
     let exports = Exports::Unversioned(symbols.map(|(name, _)| name).collect());
     let python = python(site, vec![soname.clone()]);
-    vec![python, Described { soname, needed: Vec::new(), exports }]
+    vec![python, Described::new(soname, Vec::new(), exports)]
 }
 
 fn gcc_runtimes(platform: Platform, release: Release, libc: &[Described]) -> Vec<Described> {
@@ -197,7 +214,7 @@ fn gcc_runtimes(platform: Platform, release: Release, libc: &[Described]) -> Vec
         let mut needed: Vec<String> =
             before.iter().filter(|s| has(s) || !s.starts_with("libm.")).map(|s| (*s).to_owned()).collect();
         needed.push(libc_soname.clone());
-        Described { soname: soname.to_owned(), needed, exports }
+        Described::new(soname.to_owned(), needed, exports)
     };
     let mut runtimes = Vec::new();
     for (table, before) in [
@@ -284,13 +301,62 @@ fn others(site: &Site<'_>, known: &HashSet<&str>) -> Vec<Described> {
         site.files.iter().flat_map(|file| file.object.dynamic.needed.iter().map(Name::to_text)).collect();
     let of_system = |soname: &String| {
         let rows = providers().lookup(soname);
-        promised.contains(soname) || rows.iter().any(|row| row.class != ProviderClass::Wheel)
+        promised.contains(soname)
+            || rows.iter().any(|row| row.class != ProviderClass::Wheel)
+            || system_references::of(soname).is_some()
     };
     needed
         .into_iter()
         .filter(|soname| !known.contains(soname.as_str()) && !own.contains(soname) && of_system(soname))
-        .map(|soname| Described { soname, needed: Vec::new(), exports: Exports::Unknown })
+        .map(|soname| {
+            let exports = other_exports(&soname, site.platform.libc);
+            Described::new(soname, Vec::new(), exports)
+        })
         .collect()
+}
+
+/// libgomp's exports are listed; of no other one anything is known.
+fn other_exports(soname: &str, libc: Libc) -> Exports {
+    let Some(listed) = system_references::of(soname).filter(|listed| !listed.exports.is_empty()) else {
+        return Exports::Unknown;
+    };
+    let names = || listed.exports.iter();
+    match libc {
+        Libc::Musl => Exports::Unversioned(names().map(|named| named.symbol.clone()).collect()),
+        Libc::Glibc => {
+            let mut symbols = HashMap::<String, Vec<Definition>>::new();
+            for Named { symbol, version } in names() {
+                let version = version.as_deref();
+                let definition = Definition { version, is_default: true, is_unique: false };
+                symbols.entry(symbol.clone()).or_default().push(definition);
+            }
+            Exports::Versioned(symbols)
+        }
+    }
+}
+
+/// References that some library of the system serves: what an architecture or a release does not have is left out.
+fn add_references(libraries: &mut [Described]) {
+    for position in 0..libraries.len() {
+        let Some(listed) = libraries.get(position).and_then(|library| system_references::of(&library.soname))
+        else {
+            continue;
+        };
+        let is_served = |named: &&Named| {
+            let version = named.version.as_deref().map(str::as_bytes);
+            libraries.iter().any(|library| library.provides(named.symbol.as_bytes(), version).is_some())
+        };
+        let references = listed.references.iter().filter(is_served).cloned().collect();
+        if let Some(library) = libraries.get_mut(position) {
+            library.references = references;
+        }
+    }
+}
+
+impl Described {
+    fn new(soname: String, needed: Vec<String>, exports: Exports) -> Self {
+        Self { soname, needed, exports, references: Vec::new() }
+    }
 }
 
 impl SystemLibrary for Described {
@@ -326,6 +392,10 @@ impl SystemLibrary for Described {
             }
             Exports::Unknown => None,
         }
+    }
+
+    fn references(&self) -> Vec<SystemReference<'_>> {
+        self.references.iter().map(Named::as_reference).collect()
     }
 }
 

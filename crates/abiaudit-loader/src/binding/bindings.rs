@@ -19,6 +19,19 @@ pub struct Binding {
     pub via: Via,
 }
 
+/// One reference of a library of the system and what it is bound to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SystemBinding {
+    /// The library that refers: its position in the scenario.
+    pub library: u32,
+    /// Position in its [`references`](crate::binding::SystemLibrary::references).
+    pub reference: u32,
+    /// Who serves it.
+    pub provider: Provider,
+    /// By which rule.
+    pub via: Via,
+}
+
 /// What a reference is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Provider {

@@ -1,7 +1,7 @@
 //! A simulated process: what is loaded, in which order, and who serves whom.
 
 use crate::binding::simulation;
-use crate::binding::{Binding, Bindings, ObjectId, Provider, Scenario};
+use crate::binding::{Binding, Bindings, ObjectId, Provider, Scenario, SystemBinding};
 
 /// A simulated process. Nothing in it borrows from the scenario; symbol names are those of the scenario's files.
 #[derive(Debug, Clone)]
@@ -12,6 +12,8 @@ pub struct Process {
     pub global: Vec<ObjectId>,
     /// Who serves whom.
     pub bindings: Bindings,
+    /// Who serves the libraries of the system, in the order of relocation.
+    pub system_bindings: Vec<SystemBinding>,
     /// What was asked for and not found.
     pub missing: Vec<Missing>,
     /// Objects that were loaded but not bound, because the set takes more work than any real one does.

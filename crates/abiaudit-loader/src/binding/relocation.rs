@@ -2,9 +2,9 @@
 
 use abiaudit_elf::{Object, RelocationUse, Symbol, gnu_hash};
 
-use crate::binding::rules::{Reach, Wanted, version};
+use crate::binding::rules::{Reach, Wanted, WantedVersion, version};
 use crate::binding::simulation::Simulation;
-use crate::binding::{Binding, Provided, Provider, Via};
+use crate::binding::{Binding, Provided, Provider, SystemBinding, Via};
 
 /// A definition that a look-up found.
 #[derive(Clone, Copy)]
@@ -21,6 +21,15 @@ struct Reference<'o> {
     contents: &'o Object,
     index: u32,
     symbol: &'o Symbol,
+    is_copy: bool,
+}
+
+/// Whose look-up it is.
+#[derive(Clone, Copy)]
+struct Asking {
+    object: u32,
+    /// `DF_SYMBOLIC`
+    symbolic: bool,
     is_copy: bool,
 }
 
@@ -75,6 +84,7 @@ impl<'a> Simulation<'_, 'a, '_> {
 
     fn bind(&mut self, object: u32, list: &[u32]) {
         let Some(file) = self.scenario.files.get(object as usize) else {
+            self.bind_described(object, list);
             self.system_in_use.push(object);
             return;
         };
@@ -97,6 +107,32 @@ impl<'a> Simulation<'_, 'a, '_> {
         self.process.bindings.add(object, bindings);
     }
 
+    /// A library that is no file: the references that it is known to make.
+    fn bind_described(&mut self, object: u32, list: &[u32]) {
+        let number = object - self.scenario.files.len() as u32;
+        let Some(library) = self.scenario.system.get(number as usize) else { return };
+        let asking = Asking { object, symbolic: false, is_copy: false };
+        for (reference, asked) in (0..).zip(library.references()) {
+            if self.steps_left == 0 || self.is_exhausted() {
+                self.process.unbound.push(self.process.graph.id(object));
+                return;
+            }
+            let name = asked.symbol.as_bytes();
+            let version = asked.version.map(|version| WantedVersion::new(version.as_bytes()));
+            let wanted = Wanted { name, hash: gnu_hash(name), version };
+            let (provider, via) = match self.look_up(asking, &wanted, list) {
+                Some(found) if found.unique => {
+                    let provider = self.first_unique(name, found.provider);
+                    (*self.unique.entry(name).or_insert(provider), Via::Unique)
+                }
+                Some(found) => (found.provider, found.via),
+                None => (Provider::Unresolved { weak: true }, Via::Nothing),
+            };
+            let binding = SystemBinding { library: number, reference, provider, via };
+            self.process.system_bindings.push(binding);
+        }
+    }
+
     fn resolve(&mut self, reference: Reference<'a>, list: &[u32]) -> (Provider, Via) {
         let itself = Provider::File { file: reference.object, symbol: reference.index };
         let reach = self.rules.reach(reference.symbol);
@@ -106,7 +142,12 @@ impl<'a> Simulation<'_, 'a, '_> {
         let name = reference.contents.symbols.name(reference.symbol);
         let wanted =
             Wanted { name, hash: gnu_hash(name), version: version(reference.contents, reference.symbol) };
-        let Some(found) = self.look_up(reference, &wanted, list) else {
+        let asking = Asking {
+            object: reference.object,
+            symbolic: reference.contents.dynamic.symbolic && Some(reference.object) != self.program,
+            is_copy: reference.is_copy,
+        };
+        let Some(found) = self.look_up(asking, &wanted, list) else {
             return (Provider::Unresolved { weak: reference.symbol.is_weak() }, Via::Nothing);
         };
         let found = if found.unique { self.unique(name, reference, found) } else { found };
@@ -117,15 +158,14 @@ impl<'a> Simulation<'_, 'a, '_> {
     }
 
     /// The first definition in the scopes of an object.
-    fn look_up(&mut self, reference: Reference<'_>, wanted: &Wanted<'_>, list: &[u32]) -> Option<Found> {
-        if reference.contents.dynamic.symbolic
+    fn look_up(&mut self, asking: Asking, wanted: &Wanted<'_>, list: &[u32]) -> Option<Found> {
+        if asking.symbolic
             && self.rules.has_symbolic()
-            && Some(reference.object) != self.program
-            && let Some(found) = self.ask(reference.object, wanted, Via::Itself)
+            && let Some(found) = self.ask(asking.object, wanted, Via::Itself)
         {
             return Some(found);
         }
-        let skipped = self.program.filter(|_| reference.is_copy);
+        let skipped = self.program.filter(|_| asking.is_copy);
         for position in 0..self.global.len() {
             let object = self.global[position];
             if Some(object) != skipped

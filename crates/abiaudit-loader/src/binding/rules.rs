@@ -21,6 +21,12 @@ pub(crate) struct WantedVersion<'a> {
     exact: bool,
 }
 
+impl<'a> WantedVersion<'a> {
+    pub(crate) fn new(name: &'a [u8]) -> Self {
+        Self { name, exact: false }
+    }
+}
+
 /// Where the two loaders differ.
 pub(crate) trait Rules {
     /// Index of the definition in `object` that satisfies `wanted`. `steps` counts the work.

@@ -162,6 +162,7 @@ impl<'s, 'a, 'i> Simulation<'s, 'a, 'i> {
                 loads: Vec::new(),
                 global: Vec::new(),
                 bindings: Bindings::new(scenario.files.len()),
+                system_bindings: Vec::new(),
                 missing: Vec::new(),
                 unbound: Vec::new(),
                 graph,

@@ -123,6 +123,11 @@ impl<'f, 's> Follower<'f, 's> {
         self.plan
     }
 
+    /// How many files are opened so far.
+    pub fn openings(&self) -> usize {
+        self.plan.openings.len()
+    }
+
     /// How many modules were imported, native and not.
     pub fn modules(&self) -> usize {
         self.imported.len()
