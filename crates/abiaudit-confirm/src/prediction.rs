@@ -1,0 +1,266 @@
+//! What the simulation says of a case: the same inputs, the same order, the same modes.
+
+use std::collections::BTreeSet;
+
+use abiaudit_loader::binding::{ObjectId, Process, Target};
+use abiaudit_process::{
+    Cause, Collision, Followed, Follower, Grade, Opened, Opening, Plan, Platform, Releases, Site, SystemBase,
+    UnknownPlatform, collisions,
+};
+use abiaudit_scan::Subject;
+use serde::Serialize;
+
+use crate::case::{Case, Mode, Step, probe_name};
+use crate::probe;
+
+/// Symbols that are named in one reason.
+const NAMED: usize = 3;
+
+/// Nothing can be predicted.
+#[derive(Debug, thiserror::Error)]
+pub enum PredictionError {
+    /// No input has a file that wheels can be for.
+    #[error("no input has an ELF file of an architecture that wheels can be for")]
+    NoPlatform,
+    /// There are no tables for it.
+    #[error(transparent)]
+    UnknownPlatform(#[from] UnknownPlatform),
+    /// A module is not there.
+    #[error("no input has the module {module}")]
+    NoModule {
+        /// Its dotted name.
+        module: String,
+    },
+}
+
+/// What is predicted of a case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Prediction {
+    /// What cannot be right: an import fails, or something misbehaves.
+    pub broken: Vec<Reason>,
+    /// What goes wrong if an exception or a stream goes from one module to the other.
+    pub crossing: Vec<Reason>,
+    /// What else there is.
+    pub notes: Vec<Reason>,
+}
+
+/// A reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// Its kind: `facets`, `once`, `missing-library`.
+    pub kind: &'static str,
+    /// In words.
+    pub text: String,
+}
+
+/// The inputs, laid out as they are installed.
+#[derive(Debug)]
+pub struct Predictor<'p> {
+    site: Site<'p>,
+    base: SystemBase,
+}
+
+impl<'p> Predictor<'p> {
+    /// The inputs, and the directory of the probe as one more; the system has these releases.
+    ///
+    /// # Errors
+    /// [`PredictionError`] if the inputs have nothing native, or for an architecture without tables.
+    pub fn new(subjects: &'p [Subject], releases: Releases) -> Result<Self, PredictionError> {
+        let platform = Platform::of(subjects).ok_or(PredictionError::NoPlatform)?;
+        let site = Site::new(subjects, platform);
+        let base = SystemBase::new(&site, releases)?;
+        Ok(Self { site, base })
+    }
+
+    /// Modules that export the functions of the probe.
+    pub fn hooked(&self) -> Vec<String> {
+        let has_hook = |file: &&abiaudit_process::SiteFile<'_>| {
+            let symbols = &file.object.symbols;
+            symbols.exported().any(|symbol| symbols.name(symbol) == probe::HOOK.as_bytes())
+        };
+        let files = self.site.files.iter().filter(has_hook);
+        files.filter_map(|file| module_name(file.short_path())).collect()
+    }
+
+    /// Simulates a case and judges it.
+    ///
+    /// # Errors
+    /// [`PredictionError::NoModule`] if no input has a module.
+    pub fn predict(&self, case: &Case) -> Result<Prediction, PredictionError> {
+        let plan = self.plan(case)?;
+        let preload = [Target::Name(Mode::PRELOADED)];
+        let preload = if case.mode == Mode::Preload { &preload[..] } else { &[] };
+        let process = abiaudit_process::run_preloaded(&self.site, &self.base, &plan, preload);
+        let mut prediction =
+            Prediction { broken: self.failures(&process), crossing: Vec::new(), notes: Vec::new() };
+        for collision in collisions(&self.site, &self.base, &plan, &process) {
+            let reason = self.reason(&collision);
+            match collision.grade() {
+                Grade::Broken => prediction.broken.push(reason),
+                Grade::Crosses => prediction.crossing.push(reason),
+                Grade::Differs | Grade::Performance | Grade::Duplicated => prediction.notes.push(reason),
+            }
+        }
+        let notes = plan.notes.into_iter().map(|text| Reason { kind: "plan", text });
+        prediction.notes.extend(notes);
+        Ok(prediction)
+    }
+
+    /// What the case opens, in order.
+    fn plan(&self, case: &Case) -> Result<Plan, PredictionError> {
+        let mut follower = Follower::new(&self.site);
+        // After which opening each step begins, and what is opened by it.
+        let mut begins = Vec::new();
+        for step in &case.steps {
+            begins.push(follower.openings());
+            if let Step::Import { module, .. } = step
+                && follower.import(module) == Followed::Absent
+            {
+                return Err(PredictionError::NoModule { module: module.clone() });
+            }
+        }
+        let Plan { openings, notes } = follower.finish();
+        let mut openings = openings.into_iter();
+        let mut plan = Plan { openings: Vec::new(), notes };
+        let ends = begins.iter().skip(1).map(|end| Some(*end)).chain([None]);
+        for ((step, begin), end) in case.steps.iter().zip(&begins).zip(ends) {
+            match step {
+                Step::Import { global, .. } => {
+                    let count = end.map_or(usize::MAX, |end| end - begin);
+                    plan.openings.extend(openings.by_ref().take(count).map(|opening| Opening {
+                        // What ctypes opens has a mode of its own.
+                        global: opening.global || (*global && matches!(opening.cause, Cause::Import { .. })),
+                        ..opening
+                    }));
+                }
+                Step::Probe { copy, global } => plan.openings.extend(self.open_probe(*copy, *global)),
+            }
+        }
+        Ok(plan)
+    }
+
+    fn open_probe(&self, copy: usize, global: bool) -> Option<Opening> {
+        let file = self.site.file_below(&probe::file_name(copy))?;
+        let cause = Cause::Import { module: probe_name(copy), at: None };
+        Some(Opening { opened: Opened::File(file), global, caller: None, cause })
+    }
+
+    /// What makes an import fail.
+    fn failures(&self, process: &Process) -> Vec<Reason> {
+        let missing: BTreeSet<(Option<ObjectId>, &str)> =
+            process.missing.iter().map(|missing| (missing.from, missing.name.as_str())).collect();
+        let missing = missing.into_iter().map(|(from, name)| Reason {
+            kind: "missing-library",
+            text: match from {
+                Some(object) => format!("{} needs {name}, which nothing has", self.name(object)),
+                None => format!("{name} is opened, and nothing has it"),
+            },
+        });
+        missing.collect()
+    }
+
+    fn reason(&self, collision: &Collision) -> Reason {
+        let name = |object: &ObjectId| self.name(*object);
+        let list = |symbols: &[String]| {
+            let more = symbols.len().saturating_sub(NAMED);
+            let shown = symbols.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            if more == 0 { shown } else { format!("{shown} and {more} more") }
+        };
+        let (kind, text) = match collision {
+            Collision::Facets { victim, ids, numbering, .. } => (
+                "facets",
+                format!(
+                    "locale facets of {} have ids that {} and {} number apart: its streams and locales break",
+                    name(victim),
+                    name(ids),
+                    name(numbering)
+                ),
+            ),
+            Collision::Once { user, proxy, variable } => (
+                "once",
+                format!(
+                    "call_once of {} sets the variable of {} and runs __once_proxy of {}: a jump to address 0",
+                    name(user),
+                    name(variable),
+                    name(proxy)
+                ),
+            ),
+            Collision::UnwinderInterposed { unwinder, provider, symbols } => (
+                "unwinder",
+                format!(
+                    "{} is served {} by {}: any exception breaks",
+                    name(unwinder),
+                    list(symbols),
+                    name(provider)
+                ),
+            ),
+            Collision::PrivateUnwinder { object, other, symbol } => (
+                "private-unwinder",
+                format!(
+                    "{} has an unwinder of its own, and C++ calls cross to {} ({symbol})",
+                    name(object),
+                    name(other)
+                ),
+            ),
+            Collision::CxxAbis { user, provider, symbols } => {
+                ("cxx-abis", format!("{} is served {} by {}", name(user), list(symbols), name(provider)))
+            }
+            Collision::StateDuplicated { symbol, providers } => (
+                "duplicated",
+                format!("{symbol} is there {} times: {}", providers.len(), names(providers, &name)),
+            ),
+            Collision::OpenMp { first, second, .. } => {
+                ("openmp", format!("two OpenMP runtimes: {} and {}", first.name, second.name))
+            }
+            Collision::Blas { user, meant, provider, symbols } => (
+                "blas",
+                format!(
+                    "{} takes {} from {} instead of {}",
+                    name(user),
+                    list(symbols),
+                    name(provider),
+                    name(meant)
+                ),
+            ),
+            Collision::StaticTls { bytes, objects } => (
+                "static-tls",
+                format!("{} objects want {bytes} bytes of static thread-local storage", objects.len()),
+            ),
+            Collision::DuplicateRuntime { family, objects } => {
+                ("duplicate-runtime", format!("{family} is there twice: {}", names(objects, &name)))
+            }
+            Collision::PartialInGlobalScope { object, symbols } => {
+                ("partial-global", format!("{} puts {} into the global scope", name(object), list(symbols)))
+            }
+        };
+        Reason { kind, text }
+    }
+
+    fn name(&self, object: ObjectId) -> String {
+        match object {
+            ObjectId::File(file) => {
+                let file = self.site.files.get(file as usize);
+                file.map(|file| file.short_path().to_owned()).unwrap_or_default()
+            }
+            ObjectId::System(library) => format!("the system's {}", self.base.soname(library as usize)),
+        }
+    }
+}
+
+impl Prediction {
+    /// Something is predicted to be wrong with a module or with the process.
+    pub fn is_broken(&self) -> bool {
+        !self.broken.is_empty()
+    }
+}
+
+fn names(objects: &[ObjectId], name: &impl Fn(&ObjectId) -> String) -> String {
+    objects.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// `a.b` of `a/b.abi3.so`.
+fn module_name(path: &str) -> Option<String> {
+    let (directory, base) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = base.split('.').next().filter(|stem| !stem.is_empty())?;
+    Some(directory.split('/').filter(|part| !part.is_empty()).chain([stem]).collect::<Vec<_>>().join("."))
+}
