@@ -15,6 +15,7 @@ mod docs;
 mod fuzz;
 mod gen_policies;
 mod hostile;
+mod matrix;
 mod measure;
 mod shell;
 mod system_references;
@@ -33,6 +34,11 @@ const TASKS: &[(&str, &str, Task)] = &[
     ("hostile", "run the hostile wheels of another generator --generator PATH", hostile::run),
     ("bench", "measure against bsdtar and auditwheel, write docs/benchmarks.md [WHEEL..]", bench::run),
     ("bindings", "compare the simulated loader with ld.so on real imports [SEQUENCE..]", bindings::run),
+    (
+        "matrix",
+        "two C++ runtimes in one process, predicted and real [--quick] [--write] [VARIANT..]",
+        matrix::run,
+    ),
     ("fuzz", "fuzz each reader for so many seconds (60)", fuzz::run),
     ("docs", "write docs/rules.md, docs/cli.md and docs/schema anew", docs::run),
     ("gen-policies", "make policies/symbols from the ziglang wheel and Debian packages", gen_policies::run),

@@ -35,8 +35,34 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "abiaudit-repair",
+        &[
+            "abiaudit-elf",
+            "abiaudit-wheel",
+            "abiaudit-policy",
+            "abiaudit-scan",
+            "abiaudit-loader",
+            "abiaudit-detect",
+            "abiaudit-rules",
+            "abiaudit-edit",
+        ],
+    ),
+    (
+        "abiaudit-confirm",
+        &[
+            "abiaudit-elf",
+            "abiaudit-wheel",
+            "abiaudit-policy",
+            "abiaudit-scan",
+            "abiaudit-loader",
+            "abiaudit-detect",
+            "abiaudit-process",
+        ],
+    ),
+    (
         "abiaudit",
         &[
+            "abiaudit-confirm",
             "abiaudit-elf",
             "abiaudit-wheel",
             "abiaudit-policy",
@@ -53,7 +79,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("abiaudit-testing", &["abiaudit-elf"]),
     (
         "xtask",
-        &["abiaudit-elf", "abiaudit-loader", "abiaudit-policy", "abiaudit-process", "abiaudit-testing"],
+        &[
+            "abiaudit-confirm",
+            "abiaudit-elf",
+            "abiaudit-loader",
+            "abiaudit-policy",
+            "abiaudit-process",
+            "abiaudit-scan",
+            "abiaudit-testing",
+        ],
     ),
 ];
 

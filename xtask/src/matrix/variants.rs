@@ -1,0 +1,117 @@
+//! The variants of `testdata/matrix/variants.toml`, built and packed into wheels.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use abiaudit_confirm::Stop;
+use abiaudit_testing::TestWheel;
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use crate::shell;
+
+/// A way in which a module gets at a C++ runtime.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    pub name: String,
+    pub what: String,
+    pub compiler: String,
+    pub flags: Vec<String>,
+    pub script: Option<String>,
+    #[serde(default)]
+    pub vendor: Vec<Vendored>,
+    #[serde(default)]
+    pub partner: bool,
+    #[serde(default)]
+    pub quick: bool,
+}
+
+/// A library that the wheel carries.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vendored {
+    /// As the compiler finds it.
+    pub file: String,
+    /// The name of the copy, which has the same length.
+    pub soname: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    variant: Vec<Variant>,
+}
+
+/// All of them.
+pub fn read() -> Result<Vec<Variant>> {
+    let path = shell::root().join("testdata/matrix/variants.toml");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let file: File = toml::from_str(&text).with_context(|| path.display().to_string())?;
+    Ok(file.variant)
+}
+
+/// A module of a variant in a wheel.
+#[derive(Debug, Clone)]
+pub struct Built {
+    pub module: String,
+    pub wheel: PathBuf,
+}
+
+impl Variant {
+    /// Whether its compiler is there.
+    pub fn has_compiler(&self) -> bool {
+        shell::has(&self.compiler)
+    }
+
+    /// Builds a module of this name in `scratch`.
+    pub fn build(&self, module: &str, scratch: &Path) -> Result<Built> {
+        let folder = scratch.join(module);
+        fs::create_dir_all(&folder)?;
+        let mut flags = vec![format!("-DABIAUDIT_MODULE={module}")];
+        flags.extend(self.flags.iter().cloned());
+        if let Some(script) = &self.script {
+            let path = folder.join("script.map");
+            fs::write(&path, script)?;
+            flags.push(format!("-Wl,--version-script={}", path.display()));
+        }
+        let libs = format!("{module}.libs");
+        let mut wheel = TestWheel::new(module, "1.0", "cp37-abi3-linux_x86_64");
+        for vendored in &self.vendor {
+            let name = vendored.soname.as_deref().unwrap_or(&vendored.file);
+            let bytes = self.library(vendored)?;
+            let copy = folder.join(name);
+            fs::write(&copy, &bytes)?;
+            if vendored.soname.is_some() {
+                flags.extend([copy.display().to_string(), "-lm".to_owned(), "-lgcc_s".to_owned()]);
+            }
+            wheel = wheel.program(&format!("{libs}/{name}"), bytes);
+        }
+        if !self.vendor.is_empty() {
+            flags.push(format!("-Wl,-rpath,$ORIGIN/{libs}"));
+        }
+        let output = folder.join("module.so");
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let source = folder.join("probe.cpp");
+        abiaudit_confirm::compile(&self.compiler, &source, &output, &flags, &Stop::default())
+            .with_context(|| self.name.clone())?;
+        let wheel = wheel.program(&format!("{module}.abi3.so"), fs::read(output)?).write(scratch);
+        fs::remove_dir_all(folder)?;
+        Ok(Built { module: module.to_owned(), wheel })
+    }
+
+    /// A library of the compiler, under its new name.
+    fn library(&self, vendored: &Vendored) -> Result<Vec<u8>> {
+        let mut command = Command::new(&self.compiler);
+        let path = shell::capture(command.arg(format!("-print-file-name={}", vendored.file)))?;
+        let mut bytes = fs::read(path.trim()).with_context(|| path.trim().to_owned())?;
+        if let Some(soname) = &vendored.soname {
+            ensure!(soname.len() == vendored.file.len(), "{soname} has not the length of {}", vendored.file);
+            let old = [vendored.file.as_bytes(), b"\0"].concat();
+            let at = bytes.windows(old.len()).position(|window| window == old).context("no soname")?;
+            bytes[at..at + soname.len()].copy_from_slice(soname.as_bytes());
+        }
+        Ok(bytes)
+    }
+}
