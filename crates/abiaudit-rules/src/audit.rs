@@ -11,6 +11,7 @@ use abiaudit_wheel::distinfo::{Environment, Metadata};
 use abiaudit_wheel::{PlatformTag, normalize_name};
 
 use crate::external::{self, External};
+use crate::lost_references::LostReferences;
 use crate::platform::{self, Claim, Platform};
 use crate::python::{self, Extension};
 use crate::references::{self, OpenReference};
@@ -40,6 +41,8 @@ pub struct Audit<'a> {
     pub requires: BTreeSet<String>,
     /// Strong references without a version that only the system, or nobody, can serve.
     pub open_references: Vec<OpenReference>,
+    /// Strong references to versions that glibc's libraries do not have in every release.
+    pub lost_references: LostReferences,
     /// All references were looked at. False only for an input that is made to be slow.
     pub references_complete: bool,
     /// The verdict for the platform; `None` without native code for it.
@@ -85,6 +88,25 @@ impl<'a> Audit<'a> {
         let platform_tags = platform::platform_tags(subject);
         let claims = platform::claims(&platform_tags, settings.target.as_deref(), &settings.policies);
         let platform = platform::platform(subject, &claims, &platform_tags);
+        let mut audit = Self::model(subject, settings, platform_tags, claims, platform);
+        audit.verdict = verdict::judge(&audit);
+        audit
+    }
+
+    /// The same input before another C library than its verdict's, with the claims about that one; without a verdict.
+    pub(crate) fn before(&self, libc: Libc) -> Option<Self> {
+        let platform = Platform { libc, ..self.platform? };
+        let claims = self.claims.iter().filter(|claim| claim.libc() == Some(libc)).cloned().collect();
+        Some(Self::model(self.subject, self.settings, self.platform_tags.clone(), claims, Some(platform)))
+    }
+
+    fn model(
+        subject: &'a Subject,
+        settings: &'a Settings,
+        platform_tags: Vec<PlatformTag>,
+        claims: Vec<Claim>,
+        platform: Option<Platform>,
+    ) -> Self {
         let objects = objects(subject, platform);
         let libc = platform.map_or(Libc::Glibc, |p| p.libc);
         let judged = judged(&claims, platform, &settings.policies);
@@ -102,13 +124,14 @@ impl<'a> Audit<'a> {
             externals: Vec::new(),
             requires,
             open_references: Vec::new(),
+            lost_references: LostReferences::default(),
             references_complete: true,
             verdict: None,
             first_roots,
         };
         audit.externals = external::externals(&audit);
         (audit.open_references, audit.references_complete) = references::open_references(&audit);
-        audit.verdict = verdict::judge(&audit);
+        audit.lost_references = LostReferences::gather(&audit);
         audit
     }
 
@@ -201,13 +224,15 @@ fn role(member: &Member, object: &Object) -> Role {
     if object.is_program() { Role::Program } else { Role::Library }
 }
 
-/// The target that says which libraries systems have: the first that is claimed, else the newest.
+/// The target that says which libraries systems have: the first that is claimed of the platform's C library, else the
+/// newest.
 pub(crate) fn judged<'t>(
     claims: &'t [Claim],
     platform: Option<Platform>,
     policies: &'t PolicySet,
 ) -> Option<&'t Target> {
-    let claimed = claims.iter().find_map(|c| c.target.as_ref()?.as_ref().ok());
+    let of_platform = |claim: &&Claim| platform.is_none_or(|p| claim.libc() == Some(p.libc));
+    let claimed = claims.iter().filter(of_platform).find_map(|c| c.target.as_ref()?.as_ref().ok());
     claimed.or_else(|| platform.and_then(|p| policies.ladder(p.libc, p.arch).last()))
 }
 

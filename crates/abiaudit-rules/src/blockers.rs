@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use abiaudit_elf::{IsaLevel, Object, SymbolVersion};
 use abiaudit_loader::search::Outcome;
-use abiaudit_policy::{LibraryVerdict, NodeVerdict, Target};
+use abiaudit_policy::symbols::Release;
+use abiaudit_policy::{Libc, LibraryVerdict, NodeVerdict, Target};
 
 use crate::audit::{Audit, Role};
 use crate::external::Origin;
+use crate::lost_references::Loss;
 use crate::python;
 use crate::references::{OpenReference, Outlook};
 use crate::symbol_tables;
@@ -35,8 +37,9 @@ pub struct SymbolBlocker {
     pub object: usize,
     /// The library that should have it.
     pub library: String,
-    /// The version node; for an unversioned reference the node at which the library has it.
-    pub node: String,
+    /// The version node; for an unversioned reference the node at which the library has it, `None` on musl, whose
+    /// symbols have no versions.
+    pub node: Option<String>,
     /// The symbol as in the file; `None` where a version is needed that no symbol uses (`GLIBC_ABI_DT_RELR`).
     pub symbol: Option<String>,
     /// The newest node of the family on the target, without the family's name.
@@ -46,7 +49,7 @@ pub struct SymbolBlocker {
 }
 
 /// Why a symbol blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SymbolReason {
     /// The node is newer than the target's newest.
     TooNew,
@@ -57,6 +60,25 @@ pub enum SymbolReason {
     /// The object has `DT_RELR` and does not ask for the version that stands for loaders which read it, so that older
     /// ones run it with pointers that were never relocated.
     PackedRelocations,
+    /// The library that the object asks has it no longer, on the target's systems or on newer ones.
+    Gone(Loss),
+    /// No musl has it, and no library that is loaded with the object.
+    NotInMusl {
+        /// The library of glibc systems that has it.
+        elsewhere: &'static str,
+    },
+    /// musl got it after the release that the target promises.
+    LaterInMusl {
+        /// The release.
+        since: Release,
+    },
+}
+
+impl SymbolReason {
+    /// It is about musl, one library under many names.
+    pub fn is_musl(&self) -> bool {
+        matches!(self, Self::NotInMusl { .. } | Self::LaterInMusl { .. })
+    }
 }
 
 /// A library that the target does not promise.
@@ -119,6 +141,8 @@ pub(crate) struct Demands {
     packed: Vec<usize>,
     /// Unversioned references that a system library has only at some node.
     unversioned: Vec<UnversionedDemand>,
+    /// References that no musl has, or not every one.
+    musl: Vec<MuslDemand>,
     /// `(object, library, symbol)` that some target of the ladder forbids.
     forbidden: Vec<ForbiddenSymbol>,
     isa: Vec<(usize, IsaLevel)>,
@@ -136,6 +160,30 @@ struct NodeDemand {
     index: u16,
     /// The symbols that use the node, looked up when it blocks some target.
     users: OnceCell<Vec<Option<String>>>,
+}
+
+struct MuslDemand {
+    object: usize,
+    symbol: String,
+    reason: SymbolReason,
+}
+
+impl MuslDemand {
+    /// What it blocks: nothing on glibc, and on musl no release that has the symbol.
+    fn on(&self, target: &Target) -> Option<SymbolBlocker> {
+        let promised = symbol_tables::release(target.musl_version()?)?;
+        if matches!(self.reason, SymbolReason::LaterInMusl { since } if since <= promised) {
+            return None;
+        }
+        Some(SymbolBlocker {
+            object: self.object,
+            library: format!("libc.musl-{}.so.1", target.arch().tag()),
+            node: None,
+            symbol: Some(self.symbol.clone()),
+            ceiling: None,
+            reason: self.reason.clone(),
+        })
+    }
 }
 
 struct UnversionedDemand {
@@ -156,6 +204,7 @@ impl Demands {
                 .map(|(index, _)| index)
                 .collect(),
             unversioned: unversioned_demands(audit),
+            musl: musl_demands(audit),
             forbidden: forbidden_candidates(audit, &targets),
             isa: isa(audit),
             python: python_needs(audit),
@@ -193,10 +242,10 @@ impl Demands {
             blockers.extend(users.iter().cloned().map(|symbol| SymbolBlocker {
                 object: demand.object,
                 library: demand.library.clone(),
-                node: demand.node.clone(),
+                node: Some(demand.node.clone()),
                 symbol,
                 ceiling: ceiling.clone(),
-                reason,
+                reason: reason.clone(),
             }));
         }
         for demand in &self.unversioned {
@@ -204,7 +253,7 @@ impl Demands {
                 blockers.push(SymbolBlocker {
                     object: demand.object,
                     library: demand.library.to_owned(),
-                    node: demand.node.to_owned(),
+                    node: Some(demand.node.to_owned()),
                     symbol: Some(demand.symbol.clone()),
                     ceiling,
                     reason: SymbolReason::Unversioned,
@@ -215,12 +264,14 @@ impl Demands {
             blockers.extend(self.packed.iter().map(|&object| SymbolBlocker {
                 object,
                 library: "libc.so.6".to_owned(),
-                node: RELR_NODE.to_owned(),
+                node: Some(RELR_NODE.to_owned()),
                 symbol: None,
                 ceiling: ceiling.clone(),
                 reason: SymbolReason::PackedRelocations,
             }));
         }
+        blockers.extend(gone(audit, target));
+        blockers.extend(self.musl.iter().filter_map(|demand| demand.on(target)));
         blockers.sort();
         blockers
     }
@@ -351,6 +402,38 @@ fn unversioned_demands(audit: &Audit<'_>) -> Vec<UnversionedDemand> {
     audit.open_references.iter().filter_map(demand).collect()
 }
 
+fn musl_demands(audit: &Audit<'_>) -> Vec<MuslDemand> {
+    let Some(platform) = audit.platform.filter(|p| p.libc == Libc::Musl) else { return Vec::new() };
+    let reason = |reference: &OpenReference| match &reference.outlook {
+        Outlook::Nobody(_) => {
+            let others = symbol_tables::glibc_exports(platform, &reference.symbol);
+            Some(SymbolReason::NotInMusl { elsewhere: others.first()?.library })
+        }
+        Outlook::System(exports) => {
+            let since = symbol_tables::musl_since(exports)?;
+            Some(SymbolReason::LaterInMusl { since })
+        }
+        Outlook::Elsewhere(_) => None,
+    };
+    let demand = |reference: &OpenReference| {
+        let (object, symbol) = (reference.object, reference.symbol.clone());
+        Some(MuslDemand { object, symbol, reason: reason(reference)? })
+    };
+    audit.open_references.iter().filter_map(demand).collect()
+}
+
+fn gone<'a>(audit: &'a Audit<'_>, target: &Target) -> impl Iterator<Item = SymbolBlocker> + use<'a> {
+    let lost = audit.lost_references.on(audit, target).into_iter();
+    lost.filter(|(_, loss)| matches!(loss, Loss::Gone { .. })).map(|(reference, loss)| SymbolBlocker {
+        object: reference.object,
+        library: reference.library.clone(),
+        node: Some(reference.node.clone()),
+        symbol: Some(reference.symbol.clone()),
+        ceiling: None,
+        reason: SymbolReason::Gone(loss),
+    })
+}
+
 /// All ELF files are looked at, libraries that others bring in too, and weak references are not: a loader leaves
 /// those at zero.
 fn forbidden_candidates(audit: &Audit<'_>, targets: &[&Target]) -> Vec<ForbiddenSymbol> {
@@ -432,6 +515,7 @@ fn unreachable(audit: &Audit<'_>) -> Vec<LibraryBlocker> {
 mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
+    use super::{SymbolBlocker, SymbolReason};
     use crate::audit::Audit;
     use crate::settings::Settings;
 
@@ -453,7 +537,11 @@ mod tests {
     }
 
     fn wheel(module: &ElfWriter) -> TestWheel {
-        TestWheel::new("p", "1", "cp312-cp312-linux_x86_64").elf("p/m.so", module)
+        tagged("linux_x86_64", module)
+    }
+
+    fn tagged(platforms: &str, module: &ElfWriter) -> TestWheel {
+        TestWheel::new("p", "1", &format!("cp312-cp312-{platforms}")).elf("p/m.so", module)
     }
 
     #[test]
@@ -503,6 +591,51 @@ mod tests {
             assert_eq!(verdict.tag, "manylinux_2_42_x86_64");
             assert_eq!(verdict.by.symbols, verdict.tag);
             assert_eq!(verdict.by.libraries, "manylinux_2_5_x86_64");
+        });
+    }
+
+    /// The verdict, the ladder and ABI102 say the same of a symbol that is not where its version says.
+    #[test]
+    fn a_symbol_that_newer_systems_lack_breaks_the_promise_to_them() {
+        let module = module().needed("libc.so.6").needed("libm.so.6");
+        let moved = module.undefined_versioned("scalbln", "libc.so.6", "GLIBC_2.2.5");
+        audited(&tagged("manylinux_2_17_x86_64", &moved), |audit| {
+            let verdict = audit.verdict.as_ref().unwrap();
+            assert!(!verdict.claim_ok);
+            // From 2.30 on ld.so looks for it in libm too.
+            assert_eq!(verdict.tag, "manylinux_2_31_x86_64");
+            let gone = |b: &SymbolBlocker| matches!(b.reason, SymbolReason::Gone(_));
+            assert!(verdict.ladder.iter().all(|step| step.blockers.symbols.iter().any(gone)));
+        });
+    }
+
+    #[test]
+    fn a_symbol_that_musl_lacks_or_got_later_breaks_the_promise() {
+        let musl = || module().needed("libc.musl-x86_64.so.1");
+        for (symbol, tag) in [("__memcpy_chk", "linux_x86_64"), ("qsort_r", "linux_x86_64")] {
+            audited(&tagged("musllinux_1_2_x86_64", &musl().undefined(symbol)), |audit| {
+                let verdict = audit.verdict.as_ref().unwrap();
+                assert!(!verdict.claim_ok, "{symbol}");
+                assert_eq!(verdict.by.symbols, tag, "{symbol}");
+            });
+        }
+        audited(&tagged("musllinux_1_2_x86_64", &musl().undefined("memcpy")), |audit| {
+            assert!(audit.verdict.as_ref().unwrap().claim_ok);
+        });
+    }
+
+    /// glibc does not follow `DT_RUNPATH` of the loading object (ld.so(8)); musl does (ldso/dynlink.c).
+    #[test]
+    fn each_claim_is_judged_by_its_own_loader() {
+        let library = |soname: &str| ElfWriter::new(Arch::X86_64).soname(soname);
+        let module = module().needed("liba.so").runpath("$ORIGIN/libs");
+        let wheel = tagged("manylinux_2_17_x86_64.musllinux_1_2_x86_64", &module)
+            .elf("p/libs/liba.so", &library("liba.so").needed("libb.so"))
+            .elf("p/libs/libb.so", &library("libb.so"));
+        audited(&wheel, |audit| {
+            let claims = &audit.verdict.as_ref().unwrap().claims;
+            let held: Vec<(&str, bool)> = claims.iter().map(|c| (c.tag.as_str(), c.holds)).collect();
+            assert_eq!(held, [("manylinux_2_17_x86_64", false), ("musllinux_1_2_x86_64", true)]);
         });
     }
 }

@@ -9,6 +9,9 @@ mod blockers;
 mod demangle;
 mod external;
 mod finding;
+mod lost_references;
+mod nodes;
+mod origin;
 mod platform;
 mod python;
 mod references;
@@ -29,6 +32,7 @@ pub use blockers::{Blockers, ForbiddenSymbol, LibraryBlocker, LibraryReason, Sym
 pub use demangle::demangle;
 pub use external::{External, Origin};
 pub use finding::{Evidence, Finding, Severity, Sink, Suppression};
+pub use lost_references::{Loss, LostReference, LostReferences};
 pub use platform::{Claim, Platform};
 pub use python::{EntryPoint, Extension};
 pub use references::{OpenReference, Outlook};

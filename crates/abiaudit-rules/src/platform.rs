@@ -25,6 +25,13 @@ pub struct Claim {
     pub requested: bool,
 }
 
+impl Claim {
+    /// The C library of the systems that are promised; `None` where no target is known.
+    pub fn libc(&self) -> Option<Libc> {
+        self.target.as_ref()?.as_ref().ok().map(Target::libc)
+    }
+}
+
 /// The platform tags of an input: of the file name, else of WHEEL.
 pub fn platform_tags(subject: &Subject) -> Vec<PlatformTag> {
     if let Some(name) = &subject.file_name {

@@ -41,6 +41,7 @@ pub static RULES: &[&Rule] = &[
     &rules::abi408_provider_not_declared::RULE,
     &rules::abi409_provider_not_reachable::RULE,
     &rules::abi410_needed_name::RULE,
+    &rules::abi411_library_from_outside::RULE,
     &rules::abi501_executable_stack::RULE,
     &rules::abi502_text_relocations::RULE,
     &rules::abi503_empty_load_segment::RULE,

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use abiaudit_policy::Libc;
 use abiaudit_policy::symbols::{self, Export, Release};
-use abiaudit_policy::{Libc, compare_versions};
 
+use crate::nodes;
 use crate::platform::Platform;
 
 /// All exports of a symbol by the system libraries that the tables know.
@@ -66,7 +67,7 @@ const MUSL_OWN: [&str; 6] = ["libpthread.", "librt.", "libm.", "libdl.", "libuti
 pub fn oldest(exports: &[Export]) -> Option<(&'static str, &'static str)> {
     let versions: Option<Vec<(&'static str, &'static str)>> =
         exports.iter().filter(|e| !arrived_later(e)).map(|e| Some((e.library, e.version?))).collect();
-    versions?.into_iter().min_by(|(_, a), (_, b)| compare_nodes(a, b))
+    versions?.into_iter().min_by(|(_, a), (_, b)| nodes::oldest_first(a, b))
 }
 
 fn arrived_later(export: &Export) -> bool {
@@ -74,9 +75,10 @@ fn arrived_later(export: &Export) -> bool {
     export.since_exact && export.since.zip(node).is_some_and(|(since, node)| since > node)
 }
 
-fn compare_nodes(a: &str, b: &str) -> std::cmp::Ordering {
-    let version = |node: &str| node.split_once('_').map_or(node.to_owned(), |(_, v)| v.to_owned());
-    compare_versions(&version(a), &version(b)).unwrap_or_else(|| a.cmp(b))
+/// Since which release musl has a symbol, if that is known of every export; `None` too if zlib may serve it.
+pub fn musl_since(exports: &[Export]) -> Option<Release> {
+    let dated = exports.iter().all(|e| e.since_exact && e.since.is_some() && e.library != "libz.so.1");
+    exports.iter().filter(|_| dated).filter_map(|e| e.since).min()
 }
 
 /// The newest glibc release that the tables know, as (major, minor).

@@ -5,6 +5,7 @@ use abiaudit_wheel::PlatformTag;
 
 use crate::audit::Audit;
 use crate::blockers::{Blockers, Demands};
+use crate::platform::Claim;
 
 /// The verdict on one input.
 #[derive(Debug)]
@@ -64,8 +65,7 @@ pub(crate) fn judge(audit: &Audit<'_>) -> Option<Verdict> {
     let platform = audit.platform?;
     audit.counted().next()?;
     let ladder = provable(audit, audit.settings.policies.ladder(platform.libc, platform.arch));
-    let claimed = audit.claims.iter().filter_map(|c| c.target.as_ref()?.as_ref().ok());
-    let demands = Demands::gather(audit, ladder.iter().chain(claimed));
+    let demands = Demands::gather(audit, ladder.iter().chain(audit.claims.iter().filter_map(target)));
     let judged: Vec<(&Target, Blockers)> =
         ladder.iter().map(|target| (target, demands.against(audit, target, false))).collect();
     let linux = format!("linux_{}", platform.arch.tag());
@@ -87,8 +87,7 @@ pub(crate) fn judge(audit: &Audit<'_>) -> Option<Verdict> {
         .find(|target| demands.against(audit, target, true).is_empty())
         .map(Target::tag)
         .or_else(|| newer(audit, &demands, ladder, true, &Blockers::is_empty));
-    let claims: Vec<ClaimVerdict> =
-        audit.claims.iter().map(|claim| judge_claim(audit, &demands, claim)).collect();
+    let claims = judge_claims(audit, &demands);
     let mut steps: Vec<Step> = judged
         .into_iter()
         .take_while(|(target, _)| strict.as_deref() != Some(target.tag().as_str()))
@@ -142,9 +141,32 @@ fn newer(
         .map(|target| target.tag())
 }
 
-/// A claim is judged against the very target that it names, which need not be one of the listed ones. A claim for
-/// the other C library is judged by the same demands, which rest on the library search of the verdict's own.
-fn judge_claim(audit: &Audit<'_>, demands: &Demands, claim: &crate::platform::Claim) -> ClaimVerdict {
+/// Claims of the verdict's C library rest on its demands; for those of another one the input is put before that one's
+/// loader, which searches by rules of its own.
+fn judge_claims(audit: &Audit<'_>, demands: &Demands) -> Vec<ClaimVerdict> {
+    let other = audit.claims.iter().filter_map(Claim::libc).find(|&libc| !is_of(audit, libc));
+    let other = other.and_then(|libc| {
+        let before = audit.before(libc)?;
+        let demands = Demands::gather(&before, before.claims.iter().filter_map(target));
+        Some((before, demands))
+    });
+    let judge = |claim: &Claim| match (&other, claim.libc()) {
+        (Some((before, demands)), Some(libc)) if is_of(before, libc) => judge_claim(before, demands, claim),
+        _ => judge_claim(audit, demands, claim),
+    };
+    audit.claims.iter().map(judge).collect()
+}
+
+fn is_of(audit: &Audit<'_>, libc: Libc) -> bool {
+    audit.platform.is_some_and(|p| p.libc == libc)
+}
+
+fn target(claim: &Claim) -> Option<&Target> {
+    claim.target.as_ref()?.as_ref().ok()
+}
+
+/// A claim is judged against the very target that it names, which need not be one of the listed ones.
+fn judge_claim(audit: &Audit<'_>, demands: &Demands, claim: &Claim) -> ClaimVerdict {
     let tag = claim.tag.to_string();
     let arch_fits = audit.platform.is_some_and(|p| claim.tag.arch() == Some(p.arch.tag()));
     match &claim.target {

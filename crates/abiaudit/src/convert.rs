@@ -76,10 +76,11 @@ fn verdict(audit: &Audit<'_>, verdict: &Verdict) -> model::Verdict {
 /// Why the claim does not hold, a line for each kind of reason.
 fn reasons(audit: &Audit<'_>, claim: &ClaimVerdict) -> Vec<String> {
     let mut reasons = Vec::new();
-    let nodes: std::collections::BTreeSet<&str> =
-        claim.blockers.symbols.iter().map(|s| s.node.as_str()).collect();
-    if !nodes.is_empty() {
-        reasons.push(format!("symbols: {}", nodes.into_iter().collect::<Vec<_>>().join(", ")));
+    // A node stands for all its symbols.
+    let symbols: std::collections::BTreeSet<&str> =
+        claim.blockers.symbols.iter().filter_map(|s| s.node.as_deref().or(s.symbol.as_deref())).collect();
+    if !symbols.is_empty() {
+        reasons.push(format!("symbols: {}", symbols.into_iter().collect::<Vec<_>>().join(", ")));
     }
     if !claim.blockers.libraries.is_empty() {
         let names: Vec<&str> = claim.blockers.libraries.iter().map(|l| l.soname.as_str()).collect();
@@ -211,10 +212,10 @@ fn ladder_symbol(audit: &Audit<'_>, blocker: &SymbolBlocker) -> model::LadderSym
     let readable = demangle(&symbol);
     model::LadderSymbol {
         member: audit.member_name(blocker.object).to_owned(),
-        version: Some(blocker.node.clone()),
+        version: blocker.node.clone(),
         library: Some(blocker.library.clone()),
         demangled: (readable != symbol).then_some(readable),
-        since: since(&blocker.node),
+        since: blocker.node.as_deref().and_then(since),
         symbol,
     }
 }

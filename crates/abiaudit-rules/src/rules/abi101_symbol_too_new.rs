@@ -25,6 +25,7 @@ use crate::audit::Audit;
 use crate::blockers::{SymbolBlocker, SymbolReason};
 use crate::demangle::demangle;
 use crate::finding::{Evidence, Sink};
+use crate::nodes;
 
 super::rule!("ABI101", "symbol-too-new", Error, "abi101_symbol_too_new.rs");
 
@@ -32,7 +33,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     let Some(verdict) = &audit.verdict else { return };
     for claim in &verdict.claims {
         let mut by_object: BTreeMap<usize, Vec<&SymbolBlocker>> = BTreeMap::new();
-        for blocker in claim.blockers.symbols.iter().filter(|b| is_too_new(b.reason)) {
+        for blocker in claim.blockers.symbols.iter().filter(|b| is_too_new(&b.reason)) {
             by_object.entry(blocker.object).or_default().push(blocker);
         }
         for (object, mut blockers) in by_object {
@@ -46,22 +47,17 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     }
 }
 
-/// What no release has is ABI102's, and packed relocations are ABI108's.
-fn is_too_new(reason: SymbolReason) -> bool {
+/// What no release has, or newer ones have no longer, is ABI102's, and packed relocations are ABI108's.
+fn is_too_new(reason: &SymbolReason) -> bool {
     matches!(reason, SymbolReason::TooNew | SymbolReason::Unversioned)
 }
 
 fn newest_first(a: &SymbolBlocker, b: &SymbolBlocker) -> std::cmp::Ordering {
-    let (Some((family_a, version_a)), Some((family_b, version_b))) =
-        (a.node.split_once('_'), b.node.split_once('_'))
-    else {
-        return a.cmp(b);
-    };
-    let newer = abiaudit_policy::compare_versions(version_b, version_a);
-    family_a
-        .cmp(family_b)
-        .then(newer.unwrap_or(std::cmp::Ordering::Equal))
-        .then_with(|| a.symbol.cmp(&b.symbol))
+    nodes::newest_first(node(a), node(b)).then_with(|| a.cmp(b))
+}
+
+fn node(blocker: &SymbolBlocker) -> &str {
+    blocker.node.as_deref().unwrap_or_default()
 }
 
 /// How many symbols, and the newest demand of each family, which decides; `blockers` have it first.
@@ -69,14 +65,14 @@ fn message(tag: &str, blockers: &[&SymbolBlocker]) -> String {
     let mut families: Vec<&str> = Vec::new();
     let mut demands = Vec::new();
     for blocker in blockers {
-        let family = blocker.node.split_once('_').map_or(blocker.node.as_str(), |(family, _)| family);
+        let family = nodes::split(node(blocker)).0;
         if families.contains(&family) {
             continue;
         }
         families.push(family);
         demands.push(match &blocker.ceiling {
-            Some(ceiling) => format!("{} ({tag} ends at {ceiling})", blocker.node),
-            None => format!("{} ({tag} has none of that family)", blocker.node),
+            Some(ceiling) => format!("{} ({tag} ends at {ceiling})", node(blocker)),
+            None => format!("{} ({tag} has none of that family)", node(blocker)),
         });
     }
     let demands = demands.join(", ");
@@ -88,7 +84,7 @@ fn message(tag: &str, blockers: &[&SymbolBlocker]) -> String {
 }
 
 fn help(blockers: &[&SymbolBlocker]) -> &'static str {
-    let cxx = |b: &&SymbolBlocker| b.node.starts_with("GLIBCXX_") || b.node.starts_with("CXXABI_");
+    let cxx = |b: &&SymbolBlocker| node(b).starts_with("GLIBCXX_") || node(b).starts_with("CXXABI_");
     if blockers.iter().any(cxx) {
         "build in an image as old as the tag, whose compiler links newer C++ code statically, or give the wheel the tag \
          that it honours"
@@ -101,7 +97,7 @@ fn evidence(blocker: &SymbolBlocker) -> Evidence {
     let unversioned = blocker.reason == SymbolReason::Unversioned;
     Evidence {
         symbol: blocker.symbol.clone(),
-        version: Some(blocker.node.clone()),
+        version: blocker.node.clone(),
         library: Some(blocker.library.clone()),
         note: unversioned.then(|| "reference without a version".to_owned()),
         member: None,

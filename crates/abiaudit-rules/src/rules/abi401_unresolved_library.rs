@@ -23,6 +23,7 @@ use abiaudit_loader::search::{Need, Outcome};
 
 use crate::audit::Audit;
 use crate::finding::{Evidence, Sink};
+use crate::origin;
 
 super::rule!("ABI401", "unresolved-library", Error, "abi401_unresolved_library.rs");
 
@@ -43,9 +44,28 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             present.iter().map(|&p| Evidence::member(audit.member_name(p)).with_note("is here")).collect();
         evidence.push(Evidence::note(paths(audit, need)));
         sink.member(audit.member_name(need.from), message)
-            .help("give it DT_RUNPATH ($ORIGIN and the way from there), or let its users have DT_RPATH, which is inherited")
+            .help(help(audit, need, present))
             .evidence(evidence);
     }
+}
+
+/// The entry that leads to the library. One that cannot be loaded is not mended by a path.
+fn help(audit: &Audit<'_>, need: &Need, present: &[usize]) -> String {
+    if need.blocked_by.is_some() {
+        return "mend what keeps that one from being loaded".to_owned();
+    }
+    let mut entries: Vec<String> = present.iter().filter_map(|&p| entry(audit, need.from, p)).collect();
+    entries.sort_by_key(|entry| (entry.len(), entry.clone()));
+    entries.dedup();
+    format!(
+        "add {} to its DT_RUNPATH (patchelf --set-rpath), or let its users have DT_RPATH, which is inherited",
+        entries.join(" or ")
+    )
+}
+
+fn entry(audit: &Audit<'_>, from: usize, to: usize) -> Option<String> {
+    let installed = |object: usize| audit.objects.get(object).map(|o| o.member.installed.as_str());
+    Some(origin::entry(installed(from)?, origin::parent(installed(to)?)))
 }
 
 fn paths(audit: &Audit<'_>, need: &Need) -> String {
@@ -87,6 +107,8 @@ mod tests {
         assert!(found[0].evidence.iter().any(|e| {
             e.note.as_deref() == Some("no search path of its own; loaded by p/m.so -> p/libs/liba.so")
         }));
+        let help = found[0].help.as_deref().unwrap();
+        assert!(help.starts_with("add $ORIGIN to its DT_RUNPATH"), "{help}");
     }
 
     #[test]
@@ -106,5 +128,7 @@ mod tests {
             .elf("p/lib/libb.so", &ElfWriter::new(Arch::X86_64).soname("libb.so"));
         let found = findings("ABI40", &wheel);
         assert_eq!(found.iter().map(|f| f.rule.id).collect::<Vec<_>>(), ["ABI401"]);
+        let help = found[0].help.as_deref().unwrap();
+        assert!(help.starts_with("add $ORIGIN/../lib to its DT_RUNPATH"), "{help}");
     }
 }

@@ -26,6 +26,7 @@ use crate::audit::{Audit, Role};
 use crate::demangle::demangle;
 use crate::finding::{Evidence, Severity, Sink};
 use crate::references::Outlook;
+use crate::rules::and_more;
 use crate::symbol_tables;
 
 super::rule!("ABI402", "unresolved-symbol", Error, "abi402_unresolved_symbol.rs");
@@ -50,11 +51,8 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     for (object, evidence) in by_object {
         let extension = audit.objects.get(object).is_some_and(|o| matches!(o.role, Role::Extension(_)));
         let symbol = evidence.first().and_then(|e| e.symbol.as_deref()).map(demangle).unwrap_or_default();
-        let more = match evidence.len() - 1 {
-            0 => String::new(),
-            n => format!(" and {n} more"),
-        };
-        sink.member(audit.member_name(object), format!("nothing that is loaded with it has {symbol}{more}"))
+        let symbols = and_more(&symbol, evidence.len().saturating_sub(1));
+        sink.member(audit.member_name(object), format!("nothing that is loaded with it has {symbols}"))
             .severity(if extension { Severity::Error } else { Severity::Warning })
             .help("link the library that defines it; -Wl,-z,defs finds this at build time")
             .evidence(evidence);
@@ -84,7 +82,7 @@ mod tests {
         let found = findings("ABI402", &wheel(&module().undefined("ucnv_open").undefined("_Z5twicei")));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].severity, Severity::Error);
-        assert_eq!(found[0].message, "nothing that is loaded with it has ucnv_open and 1 more");
+        assert_eq!(found[0].message, "nothing that is loaded with it has ucnv_open (and 1 more)");
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::audit::{Audit, Role};
 use crate::demangle::demangle;
 use crate::finding::{Evidence, Severity, Sink};
 use crate::references::Outlook;
+use crate::rules::and_more;
 
 super::rule!("ABI406", "needs-preload", Warning, "abi406_needs_preload.rs");
 
@@ -75,11 +76,8 @@ fn symbols(audit: &Audit<'_>, sink: &mut Sink) {
     }
     for (object, (symbols, definers)) in by_object {
         let first = symbols.first().map(|s| demangle(s)).unwrap_or_default();
-        let more = match symbols.len() - 1 {
-            0 => String::new(),
-            n => format!(" and {n} more"),
-        };
-        let message = format!("has {first}{more} only from an object that it does not need");
+        let symbols = and_more(&first, symbols.len().saturating_sub(1));
+        let message = format!("has {symbols} only from an object that it does not need");
         let names =
             definers.iter().take(5).map(|&d| Evidence::member(audit.member_name(d)).with_note("defines it"));
         sink.member(audit.member_name(object), message)

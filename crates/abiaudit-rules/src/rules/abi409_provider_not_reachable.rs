@@ -26,11 +26,20 @@ use abiaudit_policy::{Provider, Scheme};
 use crate::audit::Audit;
 use crate::external::Origin;
 use crate::finding::{Evidence, Sink};
+use crate::origin;
 
 super::rule!("ABI409", "provider-not-reachable", Info, "abi409_provider_not_reachable.rs");
 
 /// Distribution and directory.
 type Place<'a> = (&'a str, &'a str);
+
+#[derive(Default)]
+struct Unreached<'a> {
+    sonames: BTreeSet<&'a str>,
+    objects: BTreeSet<usize>,
+    /// What would lead there from the objects.
+    entries: BTreeSet<String>,
+}
 
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
     let providers: BTreeMap<&str, &Provider> = audit
@@ -41,8 +50,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             _ => None,
         })
         .collect();
-    // Sonames and objects.
-    let mut unreached: BTreeMap<Place<'_>, (BTreeSet<&str>, BTreeSet<usize>)> = BTreeMap::new();
+    let mut unreached: BTreeMap<Place<'_>, Unreached<'_>> = BTreeMap::new();
     for need in &audit.resolution.needs {
         let counts = audit.objects.get(need.from).is_some_and(|o| o.counts);
         let (true, Outcome::External, Some(provider)) =
@@ -56,21 +64,33 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         if let (Some(distribution), Some(place)) = (&provider.distribution, &provider.lib_dir)
             && !directories.iter().any(|directory| reaches(audit, need, directory))
         {
-            let (sonames, objects) = unreached.entry((distribution, place)).or_default();
-            sonames.insert(&need.name);
-            objects.insert(need.from);
+            let unreached = unreached.entry((distribution, place)).or_default();
+            unreached.sonames.insert(&need.name);
+            unreached.objects.insert(need.from);
+            unreached.entries.extend(directory(provider).and_then(|to| entry(audit, need.from, &to)));
         }
     }
-    for ((distribution, place), (sonames, objects)) in unreached {
+    for ((distribution, place), Unreached { sonames, objects, entries }) in unreached {
         let sonames: Vec<&str> = sonames.into_iter().collect();
         let message = format!(
             "no search path leads to {place}, where {distribution} has {}: it must be loaded first",
             sonames.join(", ")
         );
         sink.whole(message)
-            .help("add the way to the search path ($ORIGIN/...), or import the provider first")
+            .help(format!("add {} to the search path, or import the provider first", list(&entries)))
             .evidence(objects.iter().map(|&o| Evidence::member(audit.member_name(o)).with_note("needs it")));
     }
+}
+
+/// Several directories of a wheel have a way each.
+fn list(entries: &BTreeSet<String>) -> String {
+    let some: Vec<&str> = entries.iter().take(2).map(String::as_str).collect();
+    let more = if entries.len() > some.len() { " or the like" } else { "" };
+    format!("{}{more}", some.join(" or "))
+}
+
+fn entry(audit: &Audit<'_>, from: usize, directory: &str) -> Option<String> {
+    Some(origin::entry(&audit.objects.get(from)?.member.installed, directory))
 }
 
 /// Where the provider's libraries are once installed.
@@ -106,10 +126,19 @@ mod tests {
         ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
     }
 
+    fn wheel(elf: &ElfWriter) -> TestWheel {
+        TestWheel::new("p", "1", TAGS).requires("torch").elf("p/m.so", &elf.clone().needed("libc10.so"))
+    }
+
     fn found(elf: &ElfWriter) -> usize {
-        let wheel =
-            TestWheel::new("p", "1", TAGS).requires("torch").elf("p/m.so", &elf.clone().needed("libc10.so"));
-        findings("ABI409", &wheel).len()
+        findings("ABI409", &wheel(elf)).len()
+    }
+
+    #[test]
+    fn the_way_is_told() {
+        let found = findings("ABI409", &wheel(&module()));
+        let help = found[0].help.as_deref().unwrap();
+        assert!(help.starts_with("add $ORIGIN/../torch/lib to the search path"), "{help}");
     }
 
     #[test]

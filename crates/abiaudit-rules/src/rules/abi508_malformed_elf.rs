@@ -24,7 +24,7 @@ use abiaudit_scan::Content;
 
 use crate::audit::Audit;
 use crate::finding::{Evidence, Severity, Sink};
-use crate::rules::count;
+use crate::rules::{and_more, count};
 
 super::rule!("ABI508", "malformed-elf", Error, "abi508_malformed_elf.rs");
 
@@ -57,11 +57,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
 
 fn report(member: &str, object: &Object, problems: &[&Problem], sink: &mut Sink) {
     let Some((first, more)) = problems.split_first() else { return };
-    let message = match more.len() {
-        0 => first.to_string(),
-        n => format!("{first}, and {n} more"),
-    };
-    sink.member(member, message)
+    sink.member(member, and_more(&first.to_string(), more.len()))
         .severity(problems.iter().map(|problem| severity(problem, object)).max().unwrap_or(Severity::Warning))
         .evidence(problems.iter().map(|problem| Evidence::note(problem.to_string())));
 }

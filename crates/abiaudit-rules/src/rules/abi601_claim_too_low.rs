@@ -23,9 +23,11 @@
 use abiaudit_wheel::PlatformTag;
 
 use crate::audit::Audit;
-use crate::blockers::{Blockers, LibraryReason};
+use crate::blockers::{Blockers, LibraryReason, SymbolBlocker, SymbolReason};
 use crate::demangle::demangle;
 use crate::finding::{Evidence, Sink};
+use crate::nodes::newest_first;
+use crate::rules::and_more;
 use crate::verdict::{ClaimVerdict, Verdict};
 
 super::rule!("ABI601", "claim-too-low", Error, "abi601_claim_too_low.rs");
@@ -85,11 +87,11 @@ fn same_libc(a: &PlatformTag, b: &PlatformTag) -> bool {
 fn why(judged: &ClaimVerdict) -> String {
     let blockers = &judged.blockers;
     let mut reasons = Vec::new();
-    let mut nodes: Vec<&str> = blockers.symbols.iter().map(|s| s.node.as_str()).collect();
-    nodes.sort_by(|a, b| newest_first(a, b));
-    nodes.dedup();
-    if let Some((first, rest)) = nodes.split_first() {
-        reasons.push(and_more(&format!("{first} is not there"), rest.len()));
+    let mut missing: Vec<&SymbolBlocker> = blockers.symbols.iter().collect();
+    missing.sort_by(|a, b| leading_first(a, b));
+    missing.dedup_by(|a, b| a.node.is_some() && a.node == b.node);
+    if let Some((first, rest)) = missing.split_first() {
+        reasons.push(and_more(&format!("{} is not there", what(first)), rest.len()));
     }
     if let Some((first, rest)) = blockers.libraries.split_first() {
         let what = match &first.reason {
@@ -113,17 +115,25 @@ fn why(judged: &ClaimVerdict) -> String {
     reasons.join("; ")
 }
 
-fn and_more(what: &str, more: usize) -> String {
-    if more == 0 { what.to_owned() } else { format!("{what} (and {more} more)") }
+/// Nodes, the newest first, before symbols without one.
+fn leading_first(a: &SymbolBlocker, b: &SymbolBlocker) -> std::cmp::Ordering {
+    let by_node = match (&a.node, &b.node) {
+        (Some(a), Some(b)) => newest_first(a, b),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    };
+    by_node.then_with(|| a.cmp(b))
 }
 
-/// Within a family by version; glibc's family, which decides most often, before the others by name.
-fn newest_first(a: &str, b: &str) -> std::cmp::Ordering {
-    let (family_a, version_a) = a.split_once('_').unwrap_or((a, ""));
-    let (family_b, version_b) = b.split_once('_').unwrap_or((b, ""));
-    let newer = abiaudit_policy::compare_versions(version_b, version_a);
-    let families = (family_a != "GLIBC", family_a).cmp(&(family_b != "GLIBC", family_b));
-    families.then(newer.unwrap_or_else(|| version_a.cmp(version_b)))
+/// A node stands for all its symbols, unless it is there and only the symbol is not.
+fn what(blocker: &SymbolBlocker) -> String {
+    let symbol = blocker.symbol.as_deref().map(demangle);
+    match (&blocker.node, symbol, &blocker.reason) {
+        (Some(node), Some(symbol), SymbolReason::Gone(_)) => {
+            format!("{symbol}@{node} of {}", blocker.library)
+        }
+        (Some(node), ..) => node.clone(),
+        (None, symbol, _) => symbol.unwrap_or_default(),
+    }
 }
 
 /// The members that break the claim; what in them does is in the other findings.

@@ -36,6 +36,7 @@ pub mod abi407_unused_vendored_library;
 pub mod abi408_provider_not_declared;
 pub mod abi409_provider_not_reachable;
 pub mod abi410_needed_name;
+pub mod abi411_library_from_outside;
 pub mod abi501_executable_stack;
 pub mod abi502_text_relocations;
 pub mod abi503_empty_load_segment;
@@ -68,6 +69,11 @@ pub mod abi619_libpython_linked;
 /// `1 file`, `2 files`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// The first of several things, and how many follow: `a.so (and 2 more)`.
+pub(crate) fn and_more(first: &str, more: usize) -> String {
+    if more == 0 { first.to_owned() } else { format!("{first} (and {more} more)") }
 }
 
 /// Bytes for people, in decimal units: `7.6 MB`.
