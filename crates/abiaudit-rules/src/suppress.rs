@@ -18,27 +18,32 @@ pub(crate) fn apply(settings: &Settings, findings: &mut Vec<Finding>) {
     });
     for finding in findings {
         let today = settings.today.as_deref();
-        let ignore = settings.suppressions.iter().find(|ignore| covers(ignore, finding, today));
+        let live = |ignore: &&Ignore| !ignore.is_expired(today) && ignore.covers(finding);
+        let ignore = settings.suppressions.iter().find(live);
         finding.suppressed =
             ignore.map(|i| Suppression { reason: i.reason.clone(), expires: i.expires.clone() });
     }
 }
 
-fn covers(ignore: &Ignore, finding: &Finding, today: Option<&str>) -> bool {
-    // ISO dates compare as text. Without a date nothing has expired.
-    let live = match (&ignore.expires, today) {
-        (Some(until), Some(today)) => today <= until.as_str(),
-        _ => true,
-    };
-    let member = match (&ignore.member, &finding.member) {
-        (None, _) => true,
-        (Some(pattern), Some(member)) => matches(pattern, member),
-        (Some(_), None) => false,
-    };
-    let evidence = ignore.evidence.as_ref().is_none_or(|pattern| {
-        !finding.evidence.is_empty() && finding.evidence.iter().all(|e| evidence_matches(pattern, e))
-    });
-    live && selects(&ignore.rule, finding.rule) && member && evidence
+impl Ignore {
+    /// Its last day has gone by. Without a date of today nothing has expired.
+    pub fn is_expired(&self, today: Option<&str>) -> bool {
+        // ISO dates compare as text.
+        self.expires.as_deref().zip(today).is_some_and(|(until, today)| until < today)
+    }
+
+    /// It is about this finding, expired or not.
+    pub fn covers(&self, finding: &Finding) -> bool {
+        let member = match (&self.member, &finding.member) {
+            (None, _) => true,
+            (Some(pattern), Some(member)) => matches(pattern, member),
+            (Some(_), None) => false,
+        };
+        let evidence = self.evidence.as_ref().is_none_or(|pattern| {
+            !finding.evidence.is_empty() && finding.evidence.iter().all(|e| evidence_matches(pattern, e))
+        });
+        selects(&self.rule, finding.rule) && member && evidence
+    }
 }
 
 fn evidence_matches(pattern: &str, evidence: &Evidence) -> bool {

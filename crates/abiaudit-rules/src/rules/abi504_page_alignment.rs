@@ -2,7 +2,7 @@
 //!
 //! ## What it does
 //! Reports `PT_LOAD` segments whose `p_align` is smaller than the largest page size that kernels of the
-//! architecture use (64 KiB on aarch64 and ppc64le, 16 KiB on loongarch64, 4 KiB elsewhere), and those whose offset
+//! architecture use (64 KiB on aarch64, ppc64le and ppc64, 16 KiB on loongarch64, 4 KiB elsewhere), and those whose offset
 //! and address differ modulo `p_align`.
 //!
 //! ## Why is this bad?
@@ -49,11 +49,14 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     }
 }
 
-/// The largest page size in use, which linkers of the architecture align to (binutils `ELF_MAXPAGESIZE` of
-/// aarch64 and ppc64le; 16 KiB is the Linux default on loongarch64).
+/// The largest page size in use. aarch64: Linux `CONFIG_ARM64_64K_PAGES`; ppc64 of both byte orders:
+/// `CONFIG_PPC_64K_PAGES`, the default of 64-bit server kernels; GNU ld aligns to that (bfd, `ELF_MAXPAGESIZE` of
+/// `elfnn-aarch64.c` and `elf64-ppc.c`). loongarch64: `CONFIG_PAGE_SIZE_16KB`, the default of
+/// `arch/loongarch/Kconfig`; kernels with 64 KiB can be built, and no distribution ships one. x86, s390x and riscv64
+/// have pages of 4 KiB only, and 32-bit Arm kernels use no others.
 fn largest_page(arch: &str) -> u64 {
     match arch {
-        "aarch64" | "ppc64le" => 0x10000,
+        "aarch64" | "ppc64le" | "ppc64" => 0x10000,
         "loongarch64" => 0x4000,
         _ => 0x1000,
     }
@@ -89,6 +92,15 @@ mod tests {
         assert!(findings("ABI504", &wheel("manylinux_2_17_aarch64", &wide)).is_empty());
         let sixteen = ElfWriter::new(Arch::Loongarch64).define("PyInit_m").load_align(0x4000);
         assert!(findings("ABI504", &wheel("manylinux_2_38_loongarch64", &sixteen)).is_empty());
+    }
+
+    #[test]
+    fn every_architecture_of_a_policy_has_its_page_size() {
+        let pages =
+            abiaudit_policy::Arch::ALL.map(|arch| (arch.tag(), super::largest_page(arch.tag()) >> 10));
+        let large: Vec<_> = pages.into_iter().filter(|(_, page)| *page > 4).collect();
+        let expected = [("aarch64", 64), ("ppc64", 64), ("ppc64le", 64), ("loongarch64", 16)];
+        assert!(expected.iter().all(|row| large.contains(row)) && large.len() == 4, "{large:?}");
     }
 
     #[test]

@@ -32,6 +32,7 @@ use abiaudit_wheel::PlatformTag;
 use crate::audit::{Audit, AuditObject, Role};
 use crate::finding::{Evidence, Severity, Sink};
 use crate::python::EntryPoint;
+use crate::rules::and_more;
 
 super::rule!("ABI617", "abi-tag-mismatch", Error, "abi617_abi_tag_mismatch.rs");
 
@@ -137,17 +138,35 @@ fn check_suffixes(
     let tags: Vec<String> = tags.into_iter().collect();
     // A package may ship modules that it can do without; `py3-none` promises less than an ABI tag.
     let vague = without.iter().all(|i| i.abi == "none");
-    let message = match (files.len(), without.iter().all(|i| i.abi == "abi3")) {
-        (1, true) => {
-            format!("the file name is for one version, the tag {} for all later ones", tags.join(", "))
+    let tags = tags.join(", ");
+    let message = match (suffixes.as_slice(), without.as_slice()) {
+        ([suffix], [interpreter, ..]) => {
+            format!("{tags} does not import it: {}", interpreter.difference(suffix, arch))
         }
-        (1, false) => format!("the file name is not one for {}", tags.join(", ")),
-        (n, _) => format!("none of its {n} files has a name for {}", tags.join(", ")),
+        _ => format!("none of its {} files has a name for {tags}", files.len()),
     };
     sink.member(&first.member.name, message)
         .severity(if vague { Severity::Warning } else { Severity::Error })
-        .help("name the file for the interpreters of the tag, or tag the wheel for those that import it")
+        .help(help(first.member.base_name(), &suffixes, &without, arch))
         .evidence(files.iter().skip(1).map(|file| Evidence::member(&file.member.name)));
+}
+
+/// The names that the interpreters look for, and the tag that the file's own name stands for.
+fn help(base_name: &str, suffixes: &[Suffix], without: &[&Interpreter], arch: &str) -> String {
+    let module = base_name.split('.').next().unwrap_or_default();
+    let names: BTreeSet<String> = without.iter().map(|i| format!("{module}{}", i.own_suffix(arch))).collect();
+    let mut names = names.into_iter();
+    let first = names.next().unwrap_or_default();
+    let names = and_more(&first, names.count());
+    match suffixes {
+        [Suffix::CPython { version: (major, minor), flags, .. }] => {
+            let abi = format!("cp{major}{minor}");
+            format!(
+                "build it as {names}, or tag the wheel {abi}-{abi}{flags} for the platform of the file name"
+            )
+        }
+        _ => format!("build it as {names}, or tag the wheel for the interpreters that import it"),
+    }
 }
 
 /// Only modules that could be judged by their names as well.
@@ -216,6 +235,64 @@ impl Interpreter {
         triplet.arch == arch && libc
     }
 
+    /// Which part of the suffix is for another interpreter.
+    fn difference(&self, suffix: &Suffix, arch: &str) -> String {
+        let pypy = self.python.starts_with("pp");
+        match suffix {
+            Suffix::Plain | Suffix::Unknown => "it has another name".to_owned(),
+            Suffix::Abi3 | Suffix::Abi3t if pypy => "the stable ABI is CPython's, not PyPy's".to_owned(),
+            Suffix::Abi3 => "abi3 is not for free-threaded builds".to_owned(),
+            Suffix::Abi3t => "abi3t begins with CPython 3.15".to_owned(),
+            Suffix::PyPy { name, .. } if !pypy || self.abi.replace('_', "-") != *name => {
+                format!("the file name is for {name}")
+            }
+            Suffix::PyPy { triplet, .. } => self.other_system(triplet.as_ref(), arch),
+            Suffix::CPython { version, flags, .. } if !self.is_version(*version, flags) => {
+                let (major, minor) = version;
+                let alone = if self.abi.starts_with("abi3") { " alone" } else { "" };
+                match flags.as_str() {
+                    "t" => format!("the file name is for free-threaded CPython {major}.{minor}{alone}"),
+                    "" if self.abi == format!("cp{major}{minor}t") => {
+                        format!("the file name is for CPython {major}.{minor} that is not free-threaded")
+                    }
+                    _ => format!("the file name is for CPython {major}.{minor}{flags}{alone}"),
+                }
+            }
+            Suffix::CPython { triplet, .. } => self.other_system(triplet.as_ref(), arch),
+        }
+    }
+
+    fn other_system(&self, triplet: Option<&Triplet>, arch: &str) -> String {
+        match triplet {
+            Some(Triplet { libc: None, .. }) => "the file name is for macOS".to_owned(),
+            Some(triplet) if triplet.arch != arch => format!("the file name is for {}", triplet.arch),
+            Some(Triplet { libc: Some(libc), .. }) => {
+                format!("the file name is for {libc}, the tag for {}", self.libc)
+            }
+            None => "it has another name".to_owned(),
+        }
+    }
+
+    /// The suffix that this interpreter itself builds extension modules with.
+    fn own_suffix(&self, arch: &str) -> String {
+        let abi = match self.abi.as_str() {
+            stable @ ("abi3" | "abi3t") => return format!(".{stable}.so"),
+            "none" => self.python.as_str(),
+            abi => abi,
+        };
+        if let Some(digits) = abi.strip_prefix("cp") {
+            let number = digits.trim_end_matches(|c: char| c.is_ascii_lowercase());
+            let old = version(number).is_some_and(|v| v < (3, 11));
+            let libc = if old { Libc::Glibc } else { self.libc };
+            return format!(".cpython-{digits}-{}.so", platform_triplet(arch, libc));
+        }
+        if abi.starts_with("pypy") {
+            let name = abi.replace('_', "-");
+            return format!(".{name}-{}.so", platform_triplet(arch, Libc::Glibc));
+        }
+        ".so".to_owned()
+    }
+
     /// Of the Python tag: `cp312` is 3.12.
     fn version(&self) -> Option<Version> {
         version(self.python.strip_prefix("cp")?)
@@ -281,11 +358,31 @@ fn triplet(text: &str) -> Result<Triplet, ()> {
     Ok(Triplet { arch: arch.to_owned(), libc: Some(libc) })
 }
 
+/// CPython's `PLATFORM_TRIPLET` of an architecture in the spelling of platform tags.
+fn platform_triplet(arch: &str, libc: Libc) -> String {
+    let machine = match arch {
+        "i686" => "i386",
+        "armv7l" => "arm",
+        "ppc64le" => "powerpc64le",
+        "ppc64" => "powerpc64",
+        other => other,
+    };
+    let system = match (libc, arch) {
+        (Libc::Glibc, "armv7l") => "gnueabihf",
+        (Libc::Glibc, _) => "gnu",
+        (Libc::Musl, "armv7l") => "musleabihf",
+        (Libc::Musl, _) => "musl",
+    };
+    format!("{machine}-linux-{system}")
+}
+
 #[cfg(test)]
 mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
-    use super::{Suffix, suffix};
+    use abiaudit_policy::Libc;
+
+    use super::{Interpreter, Suffix, suffix};
     use crate::finding::Severity;
     use crate::testing::findings;
 
@@ -353,6 +450,78 @@ mod tests {
         ];
         for (tags, file) in wrong {
             assert_eq!(severity(tags, &[file]), ERROR, "{tags} {file}");
+        }
+    }
+
+    #[test]
+    fn the_part_that_differs_and_the_right_name_are_told() {
+        let told = [
+            (
+                "cp39-abi3",
+                "cpython-39-x86_64-linux-gnu",
+                "for CPython 3.9 alone",
+                "m.abi3.so, or tag the wheel cp39-cp39",
+            ),
+            (
+                "cp312-cp312",
+                "cpython-311-x86_64-linux-gnu",
+                "for CPython 3.11",
+                "m.cpython-312-x86_64-linux-gnu.so",
+            ),
+            (
+                "cp312-cp312",
+                "cpython-312-aarch64-linux-gnu",
+                "for aarch64",
+                "m.cpython-312-x86_64-linux-gnu.so",
+            ),
+            (
+                "cp312-cp312",
+                "cpython-312-x86_64-linux-musl",
+                "for musl, the tag for glibc",
+                "x86_64-linux-gnu.so",
+            ),
+            ("cp312-cp312", "cpython-312-darwin", "for macOS", "m.cpython-312-x86_64-linux-gnu.so"),
+            (
+                "cp313-cp313t",
+                "cpython-313-x86_64-linux-gnu",
+                "that is not free-threaded",
+                "m.cpython-313t-x86_64",
+            ),
+            (
+                "cp313-cp313t",
+                "abi3",
+                "abi3 is not for free-threaded builds",
+                "m.cpython-313t-x86_64-linux-gnu.so",
+            ),
+            ("cp314-cp314", "abi3t", "abi3t begins with CPython 3.15", "m.cpython-314-x86_64-linux-gnu.so"),
+            ("pp310-pypy310_pp73", "abi3", "not PyPy's", "m.pypy310-pp73-x86_64-linux-gnu.so"),
+        ];
+        for (tags, middle, difference, help) in told {
+            let wheel = wheel(&format!("{tags}-manylinux_2_17_x86_64"), &[&format!("p/m.{middle}.so")]);
+            let found = findings("ABI617", &wheel);
+            assert!(found[0].message.ends_with(difference), "{tags}: {}", found[0].message);
+            assert!(found[0].help.as_deref().unwrap().contains(help), "{tags}: {:?}", found[0].help);
+        }
+    }
+
+    /// An interpreter imports what it builds itself.
+    #[test]
+    fn own_suffixes_fit() {
+        let pairs =
+            [("cp39", "cp39"), ("cp312", "cp312"), ("cp313", "cp313t"), ("cp36", "cp36m"), ("cp39", "abi3")];
+        for (python, abi) in
+            pairs.into_iter().chain([("pp310", "pypy310_pp73"), ("py3", "none"), ("cp312", "none")])
+        {
+            for (arch, libc) in ["x86_64", "i686", "armv7l", "ppc64le"]
+                .into_iter()
+                .zip([Libc::Musl, Libc::Glibc].into_iter().cycle())
+            {
+                let (python, abi) = (python.to_owned(), abi.to_owned());
+                let libc = if abi.starts_with("pypy") { Libc::Glibc } else { libc };
+                let interpreter = Interpreter { python, abi, libc };
+                let name = format!("m{}", interpreter.own_suffix(arch));
+                assert!(interpreter.imports(&suffix(&name), arch), "{interpreter:?} {name}");
+            }
         }
     }
 
