@@ -139,7 +139,16 @@ pub fn member_of(name: &str, executable: bool, content: &[u8]) -> Member {
         Ok(collector.finish())
     });
     let installed = installed::of_member(name);
-    Member { name: name.to_owned(), installed, size, compressed_size: size, executable, sha256, content, markers }
+    Member {
+        name: name.to_owned(),
+        installed,
+        size,
+        compressed_size: size,
+        executable,
+        sha256,
+        content,
+        markers,
+    }
 }
 
 fn digest(archive: &Archive) -> [u8; 32] {

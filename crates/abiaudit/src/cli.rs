@@ -56,6 +56,20 @@ pub enum Command {
                             be read."
     )]
     Triage(TriageArgs),
+    /// Graft external libraries into wheels, correct their tags, and audit the result before it gets its name
+    ///
+    /// Takes the place of `auditwheel repair`, whose options keep their names and meaning. The wheel is read once; what
+    /// has to be done is planned and judged by the gate before anything is written; members that the plan does not name
+    /// are copied byte by byte; the result is verified, audited, and then renamed. Whatever fails on the way, nothing has
+    /// changed. A wheel that needs nothing is copied as it is.
+    ///
+    /// This is the one command that looks at the machine: external libraries are looked for as its dynamic loader would,
+    /// and the package database is asked who owns them.
+    #[command(
+        after_help = "Exit codes: 0 every wheel is repaired, or needed nothing; 1 a wheel cannot be repaired; 2 wrong \
+                      usage, or an input or output that cannot be read or written (the other wheels are still repaired)."
+    )]
+    Repair(RepairArgs),
     /// List the rules
     Rules,
     /// Print a completion script for a shell
@@ -167,6 +181,116 @@ pub struct ShowArgs {
     pub all: bool,
 }
 
+/// `abiaudit repair`
+#[derive(Debug, Args)]
+pub struct RepairArgs {
+    /// Wheels
+    #[arg(required = true, value_name = "WHEEL")]
+    pub wheels: Vec<PathBuf>,
+
+    /// Directory for the repaired wheels
+    #[arg(long, short = 'w', value_name = "DIR", default_value = "wheelhouse")]
+    pub wheel_dir: PathBuf,
+
+    /// Put each repaired wheel in the place of its input
+    #[arg(long, conflicts_with = "wheel_dir")]
+    pub in_place: bool,
+
+    /// Print what would be done, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Form of what is printed
+    #[arg(long, short = 'f', value_name = "FORMAT", value_enum, default_value_t = PlanFormat::Text)]
+    pub format: PlanFormat,
+
+    /// What to mend
+    #[arg(long, value_name = "MENDS", value_enum, value_delimiter = ',', default_value = "auto")]
+    pub mend: Vec<Mend>,
+
+    /// Wanted tag, such as manylinux_2_28 or manylinux_2_28_x86_64; auto is the oldest that the content honours
+    #[arg(long, value_name = "TAG", env = "AUDITWHEEL_PLAT", default_value = "auto")]
+    pub plat: String,
+
+    /// No older tag beside the wanted one
+    #[arg(long)]
+    pub only_plat: bool,
+
+    /// Leave the platform tags as they are
+    #[arg(long)]
+    pub no_update_tags: bool,
+
+    /// Leave libraries outside whose soname, or path, matches this pattern (*, ?); repeat for more. What a required
+    /// distribution is known to bring stays outside by itself
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<String>,
+
+    /// Take this library before any that a search finds, and graft it even if nothing needs it: plug-ins that are
+    /// opened at run time. FILE=MEMBER puts it at that place under a name that is kept; repeat for more
+    #[arg(long, value_name = "FILE[=MEMBER]")]
+    pub include: Vec<String>,
+
+    /// Take libraries from another wheel before any that a search finds; repeat for more
+    #[arg(long, value_name = "WHEEL")]
+    pub from_wheel: Vec<PathBuf>,
+
+    /// Graft libraries whose soname matches this pattern under their own name; repeat for more
+    #[arg(long, value_name = "PATTERN")]
+    pub keep_name: Vec<String>,
+
+    /// Search this tree instead of the machine, for wheels of any architecture
+    #[arg(long, value_name = "DIR")]
+    pub sysroot: Option<PathBuf>,
+
+    /// Search these directories, separated by colons, instead of LD_LIBRARY_PATH, the loader's cache and its default
+    /// directories
+    #[arg(long, value_name = "PATHS")]
+    pub ldpaths: Option<String>,
+
+    /// What the name of the directory of grafted libraries ends in, after the distribution's name
+    #[arg(long, short = 'L', value_name = "SUFFIX", default_value = ".libs")]
+    pub lib_sdir: String,
+
+    /// Strip symbol tables and debug information from grafted libraries and edited objects
+    #[arg(long)]
+    pub strip: bool,
+
+    /// Compression level of what is written anew
+    #[arg(
+        long, short = 'z', value_name = "LEVEL", env = "AUDITWHEEL_ZIP_COMPRESSION_LEVEL", default_value_t = 6,
+        value_parser = clap::value_parser!(u32).range(0..=9)
+    )]
+    pub zip_compression_level: u32,
+
+    /// Do not judge which processor level objects ask for
+    #[arg(long)]
+    pub disable_isa_ext_check: bool,
+
+    /// Copy wheels without native code instead of failing
+    #[arg(long)]
+    pub allow_pure_python_wheel: bool,
+
+    /// Accept findings of these rules in the result: ids, names, or prefixes
+    #[arg(long, value_name = "RULES", value_delimiter = ',')]
+    pub ignore: Vec<String>,
+
+    /// Accepted for auditwheel's sake; the editor is built in
+    #[arg(long, value_name = "PATCHER", env = "AUDITWHEEL_PATCHER", hide = true)]
+    pub patcher: Option<String>,
+
+    /// Take the configuration from this file instead of the nearest abiaudit.toml or pyproject.toml
+    #[arg(long, value_name = "FILE", conflicts_with = "no_config")]
+    pub config: Option<PathBuf>,
+
+    /// Read no configuration file
+    #[arg(long)]
+    pub no_config: bool,
+
+    /// Number of threads; the number of processors if not given
+    #[arg(long, short = 'j', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+}
+
 /// `abiaudit bind`
 #[derive(Debug, Args)]
 pub struct BindArgs {
@@ -250,6 +374,118 @@ pub struct TriageArgs {
     /// JSON instead of text
     #[arg(long)]
     pub json: bool,
+}
+
+/// Forms of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// For a person
+    Text,
+    /// One JSON document a wheel, on a line of its own
+    Json,
+}
+
+/// What a repair may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mend {
+    /// All that the wheel needs
+    Auto,
+    /// Graft external libraries, and correct the tags
+    Graft,
+    /// Correct the tags, and nothing else
+    Retag,
+}
+
+/// `abiaudit toolchain`
+#[derive(Debug, Subcommand)]
+pub enum ToolchainCommand {
+    /// Make a toolchain from the files of the installed compiler
+    ///
+    /// Nothing is fetched. The directory is made beside, checked as verify does, and renamed: it is whole or not there.
+    #[command(after_help = "Exit codes: 0 made; 1 it does not pass its own checks; 2 wrong usage, or the compiler lacks \
+                            a file.")]
+    Create(ToolchainCreateArgs),
+    /// Check a toolchain: the regression tests of everything that links and still fails at run time
+    #[command(after_help = "Exit codes: 0 sound; 1 a check failed; 2 no toolchain.")]
+    Verify {
+        /// The toolchain
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+    /// Print the variables and flags with which a build uses a toolchain
+    Env(ToolchainEnvArgs),
+    /// Copy a runtime so that it looks as old as a target: newer version nodes get other names
+    ///
+    /// The loader then refuses what an old system would refuse, with the same message:
+    /// DIR/ld-linux-x86-64.so.2 --library-path DIR PROGRAM.
+    MaskRuntime(MaskRuntimeArgs),
+}
+
+/// `abiaudit toolchain create`
+#[derive(Debug, Args)]
+pub struct ToolchainCreateArgs {
+    /// The oldest systems that programs are to run on, such as manylinux_2_28_x86_64
+    #[arg(long, value_name = "TAG")]
+    pub target: String,
+
+    /// The compiler that is to use it
+    #[arg(long, value_name = "PROGRAM", default_value = "g++")]
+    pub cxx: String,
+
+    /// Where to put it
+    #[arg(long, short = 'o', value_name = "DIR")]
+    pub output: PathBuf,
+}
+
+/// `abiaudit toolchain env`
+#[derive(Debug, Args)]
+pub struct ToolchainEnvArgs {
+    /// The toolchain
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+
+    /// What builds
+    #[arg(long = "for", value_name = "BUILDER", value_enum, default_value_t = Builder::Shell)]
+    pub builder: Builder,
+
+    /// Record each link in this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+}
+
+/// `abiaudit toolchain mask-runtime`
+#[derive(Debug, Args)]
+pub struct MaskRuntimeArgs {
+    /// The directories of the runtime: libc.so.6, libstdc++.so.6 and the loader
+    #[arg(required = true, value_name = "LIBDIR")]
+    pub libraries: Vec<PathBuf>,
+
+    /// How old it is to look, such as manylinux_2_28_x86_64
+    #[arg(long, value_name = "TAG")]
+    pub target: String,
+
+    /// Where to put the copies
+    #[arg(long, short = 'o', value_name = "DIR")]
+    pub output: PathBuf,
+}
+
+/// Build systems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Builder {
+    /// export lines for a POSIX shell
+    Shell,
+    /// GNU make and configure scripts
+    Make,
+    /// CMake
+    Cmake,
+    /// Meson
+    Meson,
+    /// pip with setuptools
+    Setuptools,
+    /// pip with scikit-build-core
+    ScikitBuildCore,
+    /// cibuildwheel, for pyproject.toml
+    Cibuildwheel,
 }
 
 /// When to colour.

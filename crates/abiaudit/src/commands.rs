@@ -5,6 +5,7 @@ mod bind;
 mod check;
 mod explain;
 mod reference;
+mod repair;
 mod show;
 mod triage;
 
@@ -18,6 +19,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Bind(args) => bind::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Triage(args) => triage::run(&args),
+        Command::Repair(args) => repair::run(&args),
         Command::Rules => reference::rules(),
         Command::Completions { shell } => reference::completions(shell),
         Command::Man { directory } => reference::man(directory.as_deref()),

@@ -86,9 +86,7 @@ impl<'a, W: Write + Seek> WheelWriter<'a, W> {
         output: W,
         options: WriteOptions,
     ) -> Result<Self, WriteError> {
-        if let Some(problem) = archive.problems().first() {
-            return Err(WriteError::structure(archive, problem, archive.problems().len()));
-        }
+        check(archive)?;
         let wheel = archive.member(&format!("{dist_info}/WHEEL"));
         let time = options.time.or_else(|| Some(directory_entry(archive, wheel?).ok()?.time));
         Ok(Self {
@@ -227,6 +225,17 @@ impl<'a, W: Write + Seek> WheelWriter<'a, W> {
     }
 }
 
+/// Whether an archive can be copied from.
+///
+/// # Errors
+/// [`WriteError::Structure`] if readers may understand it in different ways.
+pub fn check(archive: &Archive) -> Result<(), WriteError> {
+    match archive.problems().first() {
+        Some(problem) => Err(WriteError::structure(archive, problem, archive.problems().len())),
+        None => Ok(()),
+    }
+}
+
 /// Whether the member is RECORD or one of its signatures (PEP 427: `RECORD.jws`, `RECORD.p7s`), which no longer hold once
 /// a member has changed.
 #[must_use]
@@ -246,8 +255,10 @@ fn directory_entry(archive: &Archive, member: &Member) -> Result<Entry, WriteErr
 }
 
 impl Archive {
-    /// A member's bytes from its local header to the end of its data, the data descriptor included.
-    fn local_bytes(&self, member: &Member) -> Option<&[u8]> {
+    /// A member's bytes from its local header to the end of its data, the data descriptor included; `None` if they are not
+    /// in the file.
+    #[must_use]
+    pub fn local_bytes(&self, member: &Member) -> Option<&[u8]> {
         let bytes = self.as_bytes();
         let start = usize::try_from(member.local_header_offset).ok()?;
         let end = member.data.as_ref()?.end;
