@@ -70,6 +70,12 @@ pub enum Command {
                       usage, or an input or output that cannot be read or written (the other wheels are still repaired)."
     )]
     Repair(RepairArgs),
+    /// Make and use a toolchain that links for old systems
+    ///
+    /// Links against stubs of the target's shared libraries, and takes what is newer from a static archive, hidden: so
+    /// the process keeps one libstdc++, the system's, however old. docs/toolchain.md explains the model and its limits.
+    #[command(subcommand)]
+    Toolchain(ToolchainCommand),
     /// List the rules
     Rules,
     /// Print a completion script for a shell
@@ -404,6 +410,100 @@ pub enum ToolchainCommand {
     /// Nothing is fetched. The directory is made beside, checked as verify does, and renamed: it is whole or not there.
     #[command(after_help = "Exit codes: 0 made; 1 it does not pass its own checks; 2 wrong usage, or the compiler lacks \
                             a file.")]
+    Create(ToolchainCreateArgs),
+    /// Check a toolchain: the regression tests of everything that links and still fails at run time
+    #[command(after_help = "Exit codes: 0 sound; 1 a check failed; 2 no toolchain.")]
+    Verify {
+        /// The toolchain
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+    /// Print the variables and flags with which a build uses a toolchain
+    Env(ToolchainEnvArgs),
+    /// Copy a runtime so that it looks as old as a target: newer version nodes get other names
+    ///
+    /// The loader then refuses what an old system would refuse, with the same message:
+    /// DIR/ld-linux-x86-64.so.2 --library-path DIR PROGRAM.
+    MaskRuntime(MaskRuntimeArgs),
+}
+
+/// `abiaudit toolchain create`
+#[derive(Debug, Args)]
+pub struct ToolchainCreateArgs {
+    /// The oldest systems that programs are to run on, such as manylinux_2_28_x86_64
+    #[arg(long, value_name = "TAG")]
+    pub target: String,
+
+    /// The compiler that is to use it
+    #[arg(long, value_name = "PROGRAM", default_value = "g++")]
+    pub cxx: String,
+
+    /// Where to put it
+    #[arg(long, short = 'o', value_name = "DIR")]
+    pub output: PathBuf,
+}
+
+/// `abiaudit toolchain env`
+#[derive(Debug, Args)]
+pub struct ToolchainEnvArgs {
+    /// The toolchain
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+
+    /// What builds
+    #[arg(long = "for", value_name = "BUILDER", value_enum, default_value_t = Builder::Shell)]
+    pub builder: Builder,
+
+    /// Record each link in this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+}
+
+/// `abiaudit toolchain mask-runtime`
+#[derive(Debug, Args)]
+pub struct MaskRuntimeArgs {
+    /// The directories of the runtime: libc.so.6, libstdc++.so.6 and the loader
+    #[arg(required = true, value_name = "LIBDIR")]
+    pub libraries: Vec<PathBuf>,
+
+    /// How old it is to look, such as manylinux_2_28_x86_64
+    #[arg(long, value_name = "TAG")]
+    pub target: String,
+
+    /// Where to put the copies
+    #[arg(long, short = 'o', value_name = "DIR")]
+    pub output: PathBuf,
+}
+
+/// Build systems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Builder {
+    /// export lines for a POSIX shell
+    Shell,
+    /// GNU make and configure scripts
+    Make,
+    /// CMake
+    Cmake,
+    /// Meson
+    Meson,
+    /// pip with setuptools
+    Setuptools,
+    /// pip with scikit-build-core
+    ScikitBuildCore,
+    /// cibuildwheel, for pyproject.toml
+    Cibuildwheel,
+}
+
+/// `abiaudit toolchain`
+#[derive(Debug, Subcommand)]
+pub enum ToolchainCommand {
+    /// Make a toolchain from the files of the installed compiler
+    ///
+    /// Nothing is fetched. The directory is made beside, checked as verify does, and renamed: it is whole or not there.
+    #[command(
+        after_help = "Exit codes: 0 made; 1 it does not pass its own checks; 2 wrong usage, or the compiler lacks \
+                            a file."
+    )]
     Create(ToolchainCreateArgs),
     /// Check a toolchain: the regression tests of everything that links and still fails at run time
     #[command(after_help = "Exit codes: 0 sound; 1 a check failed; 2 no toolchain.")]

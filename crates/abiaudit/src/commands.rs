@@ -7,6 +7,7 @@ mod explain;
 mod reference;
 mod repair;
 mod show;
+pub mod toolchain;
 mod triage;
 
 use crate::cli::{Cli, Command};
@@ -20,6 +21,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Explain(args) => explain::run(&args),
         Command::Triage(args) => triage::run(&args),
         Command::Repair(args) => repair::run(&args),
+        Command::Toolchain(command) => toolchain::run(&command),
         Command::Rules => reference::rules(),
         Command::Completions { shell } => reference::completions(shell),
         Command::Man { directory } => reference::man(directory.as_deref()),

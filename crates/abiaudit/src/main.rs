@@ -21,6 +21,12 @@ const FINDINGS: u8 = 1;
 const TROUBLE: u8 = 2;
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os();
+    if let Some(program) = words.next().map(std::path::PathBuf::from)
+        && abiaudit_toolchain::link::is_linker_name(&program)
+    {
+        return commands::toolchain::link(&program, words);
+    }
     let arguments = cli::Cli::parse();
     match commands::run(arguments) {
         Ok(code) => ExitCode::from(code),
