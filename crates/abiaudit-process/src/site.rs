@@ -56,7 +56,7 @@ pub enum WhyLeftOut {
 #[derive(Debug)]
 pub struct Site<'s> {
     /// The inputs, in the order in which they were given; each is a distribution of its own.
-    pub subjects: &'s [Subject],
+    pub subjects: Vec<&'s Subject>,
     /// What the process runs on.
     pub platform: Platform,
     /// Shared objects, by subject and name.
@@ -72,10 +72,11 @@ pub struct Site<'s> {
 impl Platform {
     /// What most ELF files are for, and what the platform tags say of the C library; where they do not say, what
     /// most files need. `None` if no file is for a Linux that wheels have a tag for.
-    pub fn of(subjects: &[Subject]) -> Option<Self> {
+    pub fn of<'s>(subjects: impl IntoIterator<Item = &'s Subject>) -> Option<Self> {
+        let subjects: Vec<&Subject> = subjects.into_iter().collect();
         let mut arches = BTreeMap::<Arch, usize>::new();
         let (mut musl, mut glibc) = (0_usize, 0_usize);
-        for subject in subjects {
+        for subject in &subjects {
             for (_, object) in subject.objects() {
                 if let Some(arch) = object.identity.arch().and_then(|arch| arch.parse().ok()) {
                     *arches.entry(arch).or_default() += 1;
@@ -114,16 +115,16 @@ impl Platform {
 
 impl<'s> Site<'s> {
     /// Lays out the inputs. Where two have the same path the earlier one is taken, as if it were installed last.
-    pub fn new(subjects: &'s [Subject], platform: Platform) -> Self {
+    pub fn new(subjects: impl IntoIterator<Item = &'s Subject>, platform: Platform) -> Self {
         let mut site = Self {
-            subjects,
+            subjects: subjects.into_iter().collect(),
             platform,
             files: Vec::new(),
             left_out: Vec::new(),
             by_path: HashMap::new(),
             members: BTreeMap::new(),
         };
-        for (position, subject) in subjects.iter().enumerate() {
+        for (position, subject) in site.subjects.clone().into_iter().enumerate() {
             site.add(position, subject);
         }
         site

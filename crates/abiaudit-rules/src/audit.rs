@@ -16,6 +16,7 @@ use crate::platform::{self, Claim, Platform};
 use crate::python::{self, Extension};
 use crate::references::{self, OpenReference};
 use crate::settings::Settings;
+use crate::together::Beside;
 use crate::verdict::{self, Verdict};
 
 /// One input with its model: what it promises, what its objects are, how the loader connects them, and what the
@@ -47,6 +48,8 @@ pub struct Audit<'a> {
     pub references_complete: bool,
     /// The verdict for the platform; `None` without native code for it.
     pub verdict: Option<Verdict>,
+    /// What was looked at beside the input: processes that it shares, a baseline. Empty unless it is set.
+    pub beside: Beside,
     /// Per object the first root that loads it; itself if none does.
     first_roots: Vec<usize>,
 }
@@ -127,6 +130,7 @@ impl<'a> Audit<'a> {
             lost_references: LostReferences::default(),
             references_complete: true,
             verdict: None,
+            beside: Beside::default(),
             first_roots,
         };
         audit.externals = external::externals(&audit);

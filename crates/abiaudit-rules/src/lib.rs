@@ -5,6 +5,7 @@
 //! ([`Verdict`]) and what stands in the way of better ones. [`run`] lets the rules look at it.
 
 mod audit;
+mod baseline;
 mod blockers;
 mod demangle;
 mod external;
@@ -24,10 +25,12 @@ mod suppress;
 mod symbol_tables;
 #[cfg(test)]
 mod testing;
+mod together;
 mod verdict;
 
 pub use abiaudit_detect::{Carries, Runtime};
 pub use audit::{Audit, AuditObject, Role};
+pub use baseline::Baseline;
 pub use blockers::{Blockers, ForbiddenSymbol, LibraryBlocker, LibraryReason, SymbolBlocker, SymbolReason};
 pub use demangle::demangle;
 pub use external::{External, Origin};
@@ -40,4 +43,5 @@ pub use registry::{RULES, UnknownRule, distance, find, is_selected, run, validat
 pub use rule::Rule;
 pub use settings::{Ignore, Settings};
 pub use symbol_tables::since;
+pub use together::{Beside, Meeting, Party, Simulated, meetings};
 pub use verdict::{ByCriterion, ClaimVerdict, Step, Verdict};

@@ -26,6 +26,9 @@ pub enum Command {
     ///
     /// Reads every member of every wheel once, in memory; nothing is unpacked, and no library, clock or Python of
     /// this machine is looked at, so the answer is the same everywhere.
+    ///
+    /// With --with, --import or --trace, processes are simulated as well: what the inputs come to next to each other and
+    /// next to others that are installed, and in which order of imports.
     Check(CheckArgs),
     /// Print facts, verdict and ladder of wheels: for each better tag, what stands in the way
     Show(ShowArgs),
@@ -158,6 +161,10 @@ pub struct CheckArgs {
     #[arg(long, value_name = "SIZE")]
     pub size_budget: Option<String>,
 
+    /// What is compared
+    #[command(flatten)]
+    pub beside: BesideArgs,
+
     /// Only failing inputs and the summary
     #[arg(long, short = 'q', conflicts_with = "verbose")]
     pub quiet: bool,
@@ -169,6 +176,28 @@ pub struct CheckArgs {
     /// Do not fold long lists
     #[arg(long)]
     pub all: bool,
+}
+
+/// What inputs are looked at beside.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Processes and comparisons")]
+pub struct BesideArgs {
+    /// A further input that is installed beside and is not judged itself; repeat for more. Without --import, each input
+    /// is simulated with all of these, once imported first and once last
+    #[arg(long, value_name = "INPUT")]
+    pub with: Vec<PathBuf>,
+
+    /// Simulate a process that imports these modules in this order; two of them in both orders
+    #[arg(long, value_name = "MODULES", value_delimiter = ',', conflicts_with = "trace")]
+    pub import: Vec<String>,
+
+    /// Simulate what a recorded run opened: the file that LD_DEBUG=files,scopes LD_DEBUG_OUTPUT=FILE wrote for the process
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
+    /// Compare with this wheel, such as an earlier release
+    #[arg(long, value_name = "WHEEL")]
+    pub baseline: Option<PathBuf>,
 }
 
 /// `abiaudit show`

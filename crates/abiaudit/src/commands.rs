@@ -1,6 +1,7 @@
 //! The commands.
 
 mod audit;
+mod beside;
 mod bind;
 mod check;
 mod explain;

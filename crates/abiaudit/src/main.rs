@@ -7,6 +7,7 @@ mod config;
 mod convert;
 mod inputs;
 mod output;
+mod processes;
 mod progress;
 
 use std::process::ExitCode;

@@ -34,6 +34,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "abiaudit-scan",
             "abiaudit-loader",
             "abiaudit-detect",
+            "abiaudit-process",
         ],
     ),
     (
@@ -45,6 +46,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "abiaudit-scan",
             "abiaudit-loader",
             "abiaudit-detect",
+            "abiaudit-process",
             "abiaudit-rules",
             "abiaudit-edit",
         ],

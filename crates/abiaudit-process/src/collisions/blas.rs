@@ -36,7 +36,10 @@ pub(super) fn find(bound: &Bound<'_>) -> Vec<Collision> {
                 continue;
             };
             let Some(meant) = meant(bound, reference.from, reference.own, &name) else { continue };
-            if meant != provider {
+            // The parts of MKL are made to export the same.
+            let parts_of_mkl =
+                [meant, provider].iter().all(|object| bound.stem(*object).starts_with("libmkl"));
+            if meant != provider && !parts_of_mkl {
                 found.entry((reference.from, meant, provider)).or_default().push(name.clone());
             }
         }

@@ -1,9 +1,10 @@
 //! LLVM's C++ runtime is put in the way of GNU's.
 //!
 //! ## What it does
-//! Reports two things: objects that hold or are LLVM's libc++ (libc++abi) and export what GNU's libstdc++ exports too
+//! Reports objects that hold or are LLVM's libc++ (libc++abi) and export what GNU's libstdc++ exports too
 //! (`__cxa_throw` and the like, the typeinfo of `std::exception`, `operator new`); and objects that need libunwind or
-//! libc++ before libgcc_s.
+//! libc++ before libgcc_s. In a simulated process (`check` with `--with`, `--import` or `--trace`) an error where the one runtime
+//! does serve objects that are built for the other.
 //!
 //! ## Why is this bad?
 //! The two runtimes have the same names for the language support and not the same objects behind them: another object may
@@ -24,10 +25,12 @@
 
 use abiaudit_detect::{CxxClass, LibCxxLinkage, stem};
 use abiaudit_elf::Name;
+use abiaudit_process::Collision;
 
 use crate::audit::{Audit, AuditObject};
-use crate::finding::{Evidence, Sink};
+use crate::finding::{Evidence, Severity, Sink};
 use crate::runtimes;
+use crate::together::Meeting;
 
 super::rule!("ABI205", "two-cxx-abis", Warning, "abi205_two_cxx_abis.rs");
 
@@ -41,6 +44,26 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         exported(entry, loaded.contains(&object), sink);
         unwinder_first(entry, sink);
     }
+    for meeting in &audit.beside.meetings {
+        mixed(meeting, sink);
+    }
+}
+
+/// In a simulated process the one runtime serves what is built for the other.
+fn mixed(meeting: &Meeting, sink: &mut Sink) {
+    let Collision::CxxAbis { user, provider, symbols } = &meeting.collision else { return };
+    let message = format!(
+        "{} serves {} of the C++ runtime to {}, which is built for another: exceptions are lost or crash, {}",
+        meeting.name(*provider),
+        super::count(symbols.len(), "name"),
+        meeting.name(*user),
+        meeting.when
+    );
+    sink.member(&meeting.member, message)
+        .severity(Severity::Error)
+        .help(meeting.help("hide the C++ runtime (-Wl,--exclude-libs,ALL), or build both with one"))
+        .evidence(symbols.iter().map(Evidence::symbol))
+        .evidence(meeting.evidence(&[(*provider, "serves"), (*user, "is served")]));
 }
 
 fn exported(entry: &AuditObject<'_>, loaded: bool, sink: &mut Sink) {

@@ -2,7 +2,8 @@
 //!
 //! ## What it does
 //! Tells of shared objects that need libstdc++ and export strong definitions of functions which libstdc++ has: what
-//! split toolchains (Red Hat's, those of the manylinux images) link in because the oldest promised system lacks it.
+//! split toolchains (Red Hat's, those of the manylinux images) link in because the oldest promised system lacks it. A warning
+//! where a simulated process (`check` with `--with`, `--import` or `--trace`) opens such an object with `RTLD_GLOBAL`.
 //!
 //! ## Why is this bad?
 //! Mostly it is not. Other objects can bind to them, this object can bind to those of another, and libstdc++ itself to
@@ -19,12 +20,17 @@
 //! Red Hat's developer toolset (`libstdc++_nonshared.a`); pytorch #133437.
 
 use abiaudit_detect::{CxxClass, Exposure};
+use abiaudit_process::Collision;
 
 use crate::audit::Audit;
-use crate::finding::{Evidence, Sink};
+use crate::finding::{Evidence, Severity, Sink};
 use crate::runtimes;
+use crate::together::Meeting;
 
 super::rule!("ABI207", "exported-partial", Info, "abi207_exported_partial.rs");
+
+const HIDE_PARTIAL: &str =
+    "add -Wl,--exclude-libs,libstdc++_nonshared.a, or a version script with `local: *`";
 
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
     for (_, entry) in runtimes::shared(audit) {
@@ -40,10 +46,27 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             crate::demangle(&first.name)
         );
         let evidence = newer.iter().take(5).map(|d| Evidence::symbol(&d.name).with_version(d.node));
-        sink.member(&entry.member.name, message)
-            .help("add -Wl,--exclude-libs,libstdc++_nonshared.a, or a version script with `local: *`")
-            .evidence(evidence);
+        sink.member(&entry.member.name, message).help(HIDE_PARTIAL).evidence(evidence);
     }
+    for meeting in &audit.beside.meetings {
+        global(meeting, sink);
+    }
+}
+
+/// In a simulated process they come into the global scope, where whatever is loaded later finds them first.
+fn global(meeting: &Meeting, sink: &mut Sink) {
+    let Collision::PartialInGlobalScope { object, symbols } = &meeting.collision else { return };
+    let message = format!(
+        "{} is opened with RTLD_GLOBAL and exports {} of libstdc++, which serve all that is loaded later, {}",
+        meeting.name(*object),
+        super::count(symbols.len(), "definition"),
+        meeting.when
+    );
+    sink.member(&meeting.member, message)
+        .severity(Severity::Warning)
+        .help(meeting.help(HIDE_PARTIAL))
+        .evidence(symbols.iter().take(5).map(Evidence::symbol))
+        .evidence(meeting.evidence(&[]));
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Two copies of a Fortran runtime are in the wheel.
 //!
 //! ## What it does
-//! Tells of two libgfortran, or two libquadmath, of different sonames that the input's objects load.
+//! Tells of two libgfortran, or two libquadmath, of different sonames that the input's objects load, or that a simulated
+//! process (`check` with `--with`, `--import` or `--trace`) loads from several distributions.
 //!
 //! ## Why is this bad?
 //! Mostly it is only size. Where both come into one process, functions of the second are served by the first, and each
@@ -21,10 +22,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abiaudit_detect::{Carriage, FortranFamily};
+use abiaudit_process::Collision;
 
 use crate::audit::Audit;
 use crate::finding::{Evidence, Sink};
 use crate::runtimes;
+use crate::together::Meeting;
 
 super::rule!("ABI303", "duplicate-fortran-runtimes", Info, "abi303_duplicate_fortran_runtimes.rs");
 
@@ -60,6 +63,21 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             .help("have all parts use one compiler's runtime, and vendor it once")
             .evidence(evidence);
     }
+    for meeting in audit.beside.meetings.iter().filter(|meeting| meeting.distributions() > 1) {
+        across(meeting, sink);
+    }
+}
+
+/// Copies of several distributions in a simulated process.
+fn across(meeting: &Meeting, sink: &mut Sink) {
+    let Collision::DuplicateRuntime { family, objects } = &meeting.collision else { return };
+    let names: Vec<String> = objects.iter().map(|object| meeting.name(*object)).collect();
+    let message =
+        format!("{} copies of {family} are loaded, {}: {}", names.len(), meeting.when, names.join(", "));
+    let about: Vec<_> = objects.iter().map(|object| (*object, "a copy")).collect();
+    sink.member(&meeting.member, message)
+        .help("nothing is broken; each copy has units of its own")
+        .evidence(meeting.evidence(&about));
 }
 
 #[cfg(test)]

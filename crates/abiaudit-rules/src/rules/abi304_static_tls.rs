@@ -4,7 +4,8 @@
 //! Adds the thread-local blocks (`PT_TLS`, with their alignment) of all shared objects of the input that are marked
 //! `DF_STATIC_TLS`. A warning if the sum is above 1664 bytes, what glibc has for all that is loaded after the start of a
 //! process. Left out are allocators that replace `malloc` and that nothing in the input needs: these are for `LD_PRELOAD`,
-//! and for what is there at the start the loader makes room. With musl nothing is said: it keeps no such room.
+//! and for what is there at the start the loader makes room. With musl nothing is said: it keeps no such room. In a
+//! simulated process (`check` with `--with`, `--import` or `--trace`) the blocks of all distributions are added up.
 //!
 //! ## Why is this bad?
 //! The import fails with `cannot allocate memory in static TLS block`. Other wheels draw on the same bytes, so that it
@@ -26,17 +27,41 @@ use std::collections::BTreeMap;
 
 use abiaudit_detect::Replaces;
 use abiaudit_policy::Libc;
+use abiaudit_process::Collision;
 
 use crate::audit::{Audit, AuditObject, Role};
 use crate::finding::{Evidence, Sink};
 use crate::runtimes;
+use crate::together::Meeting;
 
 super::rule!("ABI304", "static-tls", Warning, "abi304_static_tls.rs");
 
 /// Bytes that glibc keeps for objects which are loaded later, in the version of 2009 as in those since 2.32.
 const SURPLUS: u64 = 1664;
+const HELP: &str = "build without -ftls-model=initial-exec, or with -mtls-dialect=gnu2";
 
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
+    alone(audit, sink);
+    for meeting in audit.beside.meetings.iter().filter(|meeting| meeting.distributions() > 1) {
+        across(meeting, sink);
+    }
+}
+
+/// What all distributions of a simulated process ask for together.
+fn across(meeting: &Meeting, sink: &mut Sink) {
+    let Collision::StaticTls { bytes, objects } = &meeting.collision else { return };
+    let message = format!(
+        "{} of several distributions ask for {bytes} bytes of static thread-local storage together, {}; glibc keeps {SURPLUS}",
+        super::count(objects.len(), "object"),
+        meeting.when
+    );
+    let sizes: Vec<String> = objects.iter().map(|(_, size)| format!("{size} bytes")).collect();
+    let about: Vec<_> =
+        objects.iter().zip(&sizes).map(|((object, _), size)| (*object, size.as_str())).collect();
+    sink.member(&meeting.member, message).help(HELP).evidence(meeting.evidence(&about));
+}
+
+fn alone(audit: &Audit<'_>, sink: &mut Sink) {
     // Objects of one soname are loaded once.
     let mut blocks: BTreeMap<String, (u64, &str)> = BTreeMap::new();
     for (object, entry) in runtimes::shared(audit) {
@@ -70,9 +95,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         .iter()
         .take(5)
         .map(|(size, member)| Evidence::member(*member).with_note(format!("{size} bytes")));
-    sink.whole(message)
-        .help("build without -ftls-model=initial-exec, or with -mtls-dialect=gnu2")
-        .evidence(evidence);
+    sink.whole(message).help(HELP).evidence(evidence);
 }
 
 /// An allocator for the whole process that nobody needs by name (jemalloc in ray).

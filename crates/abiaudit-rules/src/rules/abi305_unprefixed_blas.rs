@@ -2,7 +2,8 @@
 //!
 //! ## What it does
 //! Reports pairs of objects which one import loads and which both export `dgemm_`, `dgesv_` or `cblas_dgemm` under just
-//! that name. Builds that rename the functions (`scipy_dgemm_`, `dgemm_64_`) cannot collide, `xerbla_` is meant to be
+//! that name; and, in a simulated process (`check` with `--with`, `--import` or `--trace`), calls of one distribution's that
+//! another's library serves. Builds that rename the functions (`scipy_dgemm_`, `dgemm_64_`) cannot collide, `xerbla_` is meant to be
 //! replaced, and the parts of MKL are made to export the same.
 //!
 //! ## Why is this bad?
@@ -24,12 +25,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abiaudit_detect::BlasFamily;
+use abiaudit_process::Collision;
 
 use crate::audit::{Audit, AuditObject};
 use crate::finding::{Evidence, Sink};
 use crate::runtimes;
+use crate::together::Meeting;
 
 super::rule!("ABI305", "unprefixed-blas", Warning, "abi305_unprefixed_blas.rs");
+
+const HELP: &str = "keep one BLAS, or hide the names of the one that is linked in (-Wl,--exclude-libs,ALL)";
 
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
     let exporters: BTreeMap<usize, Exporter<'_>> =
@@ -52,9 +57,29 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             audit.member_name(pair.root),
         );
         sink.member(audit.member_name(pair.second), message)
-            .help("keep one BLAS, or hide the names of the one that is linked in (-Wl,--exclude-libs,ALL)")
+            .help(HELP)
             .evidence(common.iter().map(|symbol| Evidence::symbol(*symbol)));
     }
+    for meeting in audit.beside.meetings.iter().filter(|meeting| meeting.distributions() > 1) {
+        across(meeting, sink);
+    }
+}
+
+/// In a simulated process another distribution's library serves.
+fn across(meeting: &Meeting, sink: &mut Sink) {
+    let Collision::Blas { user, meant, provider, symbols } = &meeting.collision else { return };
+    let Some(symbol) = symbols.first() else { return };
+    let message = format!(
+        "{} calls {symbol} and gets that of {} instead of that of {}, {}",
+        meeting.name(*user),
+        meeting.name(*provider),
+        meeting.name(*meant),
+        meeting.when
+    );
+    sink.member(&meeting.member, message)
+        .help(meeting.help(HELP))
+        .evidence(symbols.iter().map(Evidence::symbol))
+        .evidence(meeting.evidence(&[(*provider, "serves"), (*meant, "was meant"), (*user, "calls")]));
 }
 
 /// What an object exports under plain names.

@@ -53,6 +53,19 @@ fn civil_date(days: u64) -> String {
     format!("{year:04}-{month:02}-{:02}", rest + 1)
 }
 
+/// Starts as many threads as the command line asks for.
+pub fn start_threads(args: &InputArgs) -> anyhow::Result<()> {
+    let Some(jobs) = args.jobs else { return Ok(()) };
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs.into());
+    threads.build_global().context("cannot start the threads")
+}
+
+/// The report of these wheels.
+pub fn report(wheels: Vec<model::Wheel>) -> model::Report {
+    let tool = model::Tool { name: "abiaudit".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+    model::Report::new(tool, wheels)
+}
+
 /// Audits every path, in parallel; the report keeps their order. `digest`: the report is to name wheels by their
 /// hash, which costs a further look at every byte.
 pub fn audit(
@@ -62,17 +75,11 @@ pub fn audit(
     digest: bool,
 ) -> anyhow::Result<model::Report> {
     config::check(settings)?;
-    if let Some(jobs) = args.jobs {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(jobs.into())
-            .build_global()
-            .context("cannot start the threads")?;
-    }
+    start_threads(args)?;
     let progress = Progress::new(paths.len(), !args.no_progress);
     let wheels: Vec<Vec<model::Wheel>> =
         paths.into_par_iter().map(|path| audit_one(&path, settings, digest, &progress)).collect();
-    let tool = model::Tool { name: "abiaudit".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
-    Ok(model::Report::new(tool, wheels.into_iter().flatten().collect()))
+    Ok(report(wheels.into_iter().flatten().collect()))
 }
 
 fn audit_one(path: &Path, settings: &Settings, digest: bool, progress: &Progress) -> Vec<model::Wheel> {

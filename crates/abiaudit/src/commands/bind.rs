@@ -6,14 +6,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use abiaudit_policy::symbols::Release;
-use abiaudit_process::trace::Log;
-use abiaudit_process::{Followed, Follower, Plan, Platform, Releases, Site, SystemBase};
+use abiaudit_process::{Platform, Releases, Site, SystemBase};
 use abiaudit_report::bindings::{self, Bindings, BindingsFormat, BindingsOptions, model};
-use abiaudit_scan::{Limits, Options, Subject, scan};
+use abiaudit_scan::Subject;
 use anyhow::{Context, bail};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::cli::{BindArgs, BindFormat, Order};
+use crate::processes::{self, Wanted};
 use crate::progress::Progress;
 use crate::{CLEAN, TROUBLE, inputs, output};
 use view::View;
@@ -56,16 +55,7 @@ fn scan_all(args: &BindArgs) -> anyhow::Result<Scanned> {
         output::refuse_input(output, &paths)?;
     }
     let progress = Progress::new(paths.len(), !args.no_progress);
-    let read = |bytes| progress.read(bytes);
-    let results: Vec<_> = paths
-        .into_par_iter()
-        .map(|path| {
-            let options = Options { limits: Limits::default(), digest: false, progress: Some(&read) };
-            let result = scan(&path, &options);
-            progress.done();
-            (path, result)
-        })
-        .collect();
+    let results = processes::read(paths, false, &progress);
     let mut scanned = Scanned { inputs: Vec::new(), subjects: Vec::new(), primary: Vec::new() };
     for (position, (path, result)) in results.into_iter().enumerate() {
         let with = position >= count;
@@ -124,8 +114,12 @@ fn bind(args: &BindArgs, scanned: &Scanned) -> anyhow::Result<Bindings> {
         libc_release: base.libc.to_string(),
         gcc_release: base.gcc.to_string(),
     };
-    let plans = plans(args, &site, scanned)?;
-    let processes: Vec<_> = plans
+    let wanted = match &args.trace {
+        Some(path) => Wanted::Trace(path),
+        None if args.import.is_empty() => Wanted::Everything(&scanned.primary),
+        None => Wanted::Imports(&args.import),
+    };
+    let processes: Vec<_> = processes::plans(&site, wanted, args.order == Order::Both)?
         .into_iter()
         .map(|(order, plan)| {
             let process = abiaudit_process::run(&site, &base, &plan);
@@ -146,45 +140,4 @@ fn bind(args: &BindArgs, scanned: &Scanned) -> anyhow::Result<Bindings> {
 fn release(text: Option<&str>) -> anyhow::Result<Option<Release>> {
     text.map(|text| text.parse().with_context(|| format!("{text:?}: expected a release such as 2.28")))
         .transpose()
-}
-
-/// What is opened, for each order that is wanted, with the names of what is imported.
-fn plans(args: &BindArgs, site: &Site<'_>, scanned: &Scanned) -> anyhow::Result<Vec<(Vec<String>, Plan)>> {
-    let mut plans = Vec::new();
-    if let Some(path) = &args.trace {
-        let context = || format!("cannot read {}", path.display());
-        let file = std::fs::File::open(path).with_context(context)?;
-        let log = Log::read(std::io::BufReader::new(file)).with_context(context)?;
-        if log.opened.is_empty() {
-            bail!("{}: no dlopen in it; expected the output of LD_DEBUG=files,scopes", path.display());
-        }
-        plans.push((Vec::new(), log.plan(site)));
-    } else if args.import.is_empty() {
-        let name =
-            |order: &[usize]| order.iter().map(|&subject| site.distribution(subject)).collect::<Vec<_>>();
-        let mut order = scanned.primary.clone();
-        plans.push((name(&order), Plan::everything(site, &order)));
-        if args.order == Order::Both {
-            order.reverse();
-            plans.push((name(&order), Plan::everything(site, &order)));
-        }
-    } else {
-        let mut order = args.import.clone();
-        plans.push((order.clone(), follow(site, &order)?));
-        if args.order == Order::Both {
-            order.reverse();
-            plans.push((order.clone(), follow(site, &order)?));
-        }
-    }
-    Ok(plans)
-}
-
-fn follow(site: &Site<'_>, names: &[String]) -> anyhow::Result<Plan> {
-    let mut follower = Follower::new(site);
-    for name in names {
-        if follower.import(name) == Followed::Absent {
-            bail!("no input has the module {name}");
-        }
-    }
-    Ok(follower.finish())
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use abiaudit_report::{Format, RenderOptions, Verbosity, model, render};
 
 use crate::cli::{CheckArgs, FailOn, Format as CliFormat};
-use crate::commands::audit;
+use crate::commands::{audit, beside};
 use crate::config::{parse_severity, parse_size};
 use crate::{CLEAN, FINDINGS, TROUBLE, convert, inputs, output};
 
@@ -24,7 +24,11 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     if let Some(output) = &args.output {
         output::refuse_input(output, &paths)?;
     }
-    let report = audit::audit(&args.input, paths, &settings, digest)?;
+    let report = if beside::simulates(&args.beside) || args.beside.baseline.is_some() {
+        beside::audit(&args.input, &args.beside, paths, &settings, digest)?
+    } else {
+        audit::audit(&args.input, paths, &settings, digest)?
+    };
     let (out, color) = output::stdout(args.input.color);
     let options = RenderOptions {
         verbosity: match (args.quiet, args.verbose) {
