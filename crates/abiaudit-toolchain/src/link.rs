@@ -52,7 +52,7 @@ pub fn run(program: &Path, arguments: impl IntoIterator<Item = OsString>) -> Res
     let manifest = Manifest::read(&directory)?;
     let given = expand(arguments)?;
     let linker = real_linker(program, &directory, &manifest)?;
-    let kind = output_kind(&given);
+    let kind = output_kind(&given, manifest.arch());
     let edited = if kind == OutputKind::Other {
         Edited { arguments: given.clone(), notices: Vec::new() }
     } else {

@@ -93,6 +93,14 @@ impl Manifest {
         write(&path, text + "\n")
     }
 
+    /// The architecture, as a platform tag spells it.
+    pub fn arch(&self) -> &str {
+        self.target.strip_prefix("manylinux_").map_or("", |rest| {
+            let mut parts = rest.splitn(3, '_');
+            parts.nth(2).unwrap_or_default()
+        })
+    }
+
     /// Threads are in a library of their own, which a C++ program must be told to load.
     pub fn has_libpthread(&self) -> bool {
         self.glibc < MERGED

@@ -16,6 +16,7 @@ use crate::archive;
 use crate::compiler::{Compiler, succeed};
 use crate::create::LINKERS;
 use crate::digest;
+use crate::environment::needs_old_strings;
 use crate::error::{Error, Result, read, write};
 use crate::library::{Library, glibc_libraries};
 use crate::link::check_output;
@@ -428,7 +429,7 @@ impl Verifier<'_> {
         write(&input, source)?;
         let mut command = self.compiler.command(flags);
         command.arg(self.prefix()).args(["-pthread", "-O1", "-Wl,-z,defs", "-o"]).arg(&output).arg(&input);
-        if !self.has_new_strings() {
+        if needs_old_strings(self.manifest) {
             command.arg("-D_GLIBCXX_USE_CXX11_ABI=0");
         }
         command.env_remove(crate::link::LOG_VARIABLE);
@@ -452,10 +453,6 @@ impl Verifier<'_> {
             }
         }
         Ok(Check { name, scope: scope.to_owned(), problems })
-    }
-
-    fn has_new_strings(&self) -> bool {
-        crate::nonshared::refusal("__cxx11", self.target.ceiling("GLIBCXX").unwrap_or_default()).is_none()
     }
 
     fn prefix(&self) -> String {

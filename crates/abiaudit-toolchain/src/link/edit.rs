@@ -29,8 +29,12 @@ pub struct Edited {
 const SHARED_ONLY: &[&str] =
     &["stdc++", "gcc_s", "c", "m", "pthread", "dl", "rt", "util", "resolv", "mvec", "anl", "atomic"];
 
-/// What the arguments make.
-pub fn output_kind(arguments: &[OsString]) -> OutputKind {
+/// What the arguments make, on the target's architecture.
+pub fn output_kind(arguments: &[OsString], arch: &str) -> OutputKind {
+    // A compiler for another machine may run in the same environment (`-m32`, a cross compiler).
+    if emulation(arguments).is_some_and(|emulation| !emulation.contains(arch)) {
+        return OutputKind::Other;
+    }
     let has = |names: &[&str]| arguments.iter().any(|argument| names.iter().any(|name| argument == name));
     if has(&["-r", "-i", "--relocatable", "-relocatable", "-Ur"]) {
         OutputKind::Other
@@ -45,6 +49,16 @@ pub fn output_kind(arguments: &[OsString]) -> OutputKind {
     } else {
         OutputKind::Other
     }
+}
+
+/// `-m elf_x86_64`, `-maarch64linux`: what every driver says. The linkers' names contain the architecture's.
+fn emulation(arguments: &[OsString]) -> Option<String> {
+    let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
+    let apart = words.windows(2).filter(|pair| pair[0] == "-m").map(|pair| &*pair[1]);
+    let joined = words.iter().filter_map(|word| word.strip_prefix("-m"));
+    // Not the -mllvm of lld.
+    let mut names = apart.chain(joined).filter(|name| name.starts_with("elf") || name.starts_with("aarch64"));
+    names.next().map(str::to_owned)
 }
 
 /// The file that comes out (`-o`; `a.out` if not said).
