@@ -35,8 +35,10 @@ pub struct Fixup {
 pub enum FixupKind {
     /// Load address plus addend (`R_*_RELATIVE`).
     Relative,
-    /// The address of a symbol, plus the addend (`R_*_64`, `R_*_GLOB_DAT`, `R_*_JUMP_SLOT` and their like).
+    /// The address of a symbol plus the addend, in a word of data (`R_X86_64_64`, `R_AARCH64_ABS64`).
     Address,
+    /// The address of a symbol, in a slot through which code reaches it (`R_*_GLOB_DAT`, `R_*_JUMP_SLOT`).
+    Slot,
     /// The number of the module whose TLS block has the symbol (`R_*_DTPMOD*`).
     TlsModule,
     /// The offset of a symbol in its module's TLS block (`R_*_DTPOFF*`).
@@ -66,7 +68,8 @@ impl Fixup {
 fn x86_64(relocation: u32) -> FixupKind {
     match elf::RelocationType(relocation) {
         elf::R_X86_64_RELATIVE | elf::R_X86_64_RELATIVE64 => FixupKind::Relative,
-        elf::R_X86_64_64 | elf::R_X86_64_GLOB_DAT | elf::R_X86_64_JUMP_SLOT => FixupKind::Address,
+        elf::R_X86_64_64 => FixupKind::Address,
+        elf::R_X86_64_GLOB_DAT | elf::R_X86_64_JUMP_SLOT => FixupKind::Slot,
         elf::R_X86_64_DTPMOD64 => FixupKind::TlsModule,
         elf::R_X86_64_DTPOFF64 => FixupKind::TlsOffset,
         elf::R_X86_64_TPOFF64 => FixupKind::TlsThreadOffset,
@@ -80,7 +83,8 @@ fn x86_64(relocation: u32) -> FixupKind {
 fn aarch64(relocation: u32) -> FixupKind {
     match elf::RelocationType(relocation) {
         elf::R_AARCH64_RELATIVE => FixupKind::Relative,
-        elf::R_AARCH64_ABS64 | elf::R_AARCH64_GLOB_DAT | elf::R_AARCH64_JUMP_SLOT => FixupKind::Address,
+        elf::R_AARCH64_ABS64 => FixupKind::Address,
+        elf::R_AARCH64_GLOB_DAT | elf::R_AARCH64_JUMP_SLOT => FixupKind::Slot,
         elf::R_AARCH64_TLS_DTPMOD => FixupKind::TlsModule,
         elf::R_AARCH64_TLS_DTPREL => FixupKind::TlsOffset,
         elf::R_AARCH64_TLS_TPREL => FixupKind::TlsThreadOffset,
