@@ -1,9 +1,9 @@
-//! As much of the Itanium C++ ABI's mangling as the detection needs.
+//! As much of the Itanium C++ ABI's mangling as detection and its users need.
 
 /// Can a symbol be a part of a C++ standard library? A quick look at the start of the mangled name (section 5.1 of
 /// the Itanium C++ ABI): names in `std`, the abbreviations for it, GNU's and the ABI library's namespaces, and
 /// special names (typeinfo, vtable, guard) of these.
-pub(crate) fn may_be_standard(name: &[u8]) -> bool {
+pub fn may_be_standard(name: &[u8]) -> bool {
     if name.starts_with(b"__cxa_") || name.starts_with(b"__once_") || name.starts_with(b"__gxx_") {
         return true;
     }
@@ -41,7 +41,7 @@ fn special(rest: &[u8]) -> Option<&[u8]> {
 ///
 /// Identifiers are skipped by their length (5.1.3); any `I` left begins template arguments, and the abbreviations
 /// `Sa`, `Sb`, `Ss`, `Si`, `So`, `Sd` (5.1.8) are templates too.
-pub(crate) fn is_plain(name: &str) -> bool {
+pub fn is_plain(name: &str) -> bool {
     // C linkage.
     let Some(mut rest) = name.strip_prefix("_Z").map(str::as_bytes) else { return true };
     rest = special(rest).unwrap_or(rest);

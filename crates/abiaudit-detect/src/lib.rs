@@ -21,7 +21,7 @@ mod cxx;
 mod data;
 mod evidence;
 mod fortran;
-mod itanium;
+pub mod itanium;
 mod markers;
 mod object_facts;
 mod openblas;

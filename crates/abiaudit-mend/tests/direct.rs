@@ -53,7 +53,6 @@ fn an_archive_in_a_plain_link_is_bound_by_the_loader_alone() {
         &["-static-libstdc++", "-fno-gnu-unique"],
         &["-static-libstdc++", "-s"],
         &["-static-libstdc++", "-O0"],
-        &["-static-libstdc++", "-O3", "-flto"],
         &["-static-libstdc++", "-ffunction-sections", "-Wl,--gc-sections"],
     ] {
         let found = direct(&compiler.module("m", flags));
@@ -64,6 +63,18 @@ fn an_archive_in_a_plain_link_is_bound_by_the_loader_alone() {
             &found[..found.len().min(20)]
         );
     }
+}
+
+/// The compiler sees that its own instances of templates are called by nobody else, and calls them directly.
+#[test]
+fn link_time_optimisation_binds_instances_of_templates() {
+    let Some(compiler) = Compiler::new() else { return };
+    let found = direct(&compiler.module("m", &["-static-libstdc++", "-O3", "-flto"]));
+    let other = found.iter().find(|binding| {
+        let name = binding.rsplit(' ').next().unwrap();
+        binding.starts_with("word") || abiaudit_detect::itanium::is_plain(name)
+    });
+    assert_eq!(other, None);
 }
 
 #[test]
