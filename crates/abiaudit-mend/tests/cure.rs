@@ -3,27 +3,15 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use abiaudit_detect::{MarkerScan, detect};
-use abiaudit_elf::{Object, Wants};
-use abiaudit_mend::{Cure, Method, Patient, Refusal, cure};
-use abiaudit_policy::PolicySet;
-use common::Compiler;
+use abiaudit_mend::{Cure, Method, Refusal, cure};
+use common::{Case, Compiler};
 
 type Outcome = Result<Cure, Vec<(Method, Refusal)>>;
 
-fn cure_of(path: &Path, wanted: &[(&str, &str)]) -> Outcome {
-    let bytes = std::fs::read(path).unwrap();
-    let object = Object::from_bytes(&bytes, &Wants::default()).unwrap();
-    let mut scan = MarkerScan::new();
-    scan.push(&bytes);
-    let carries = detect(&object, &scan.finish());
-    let policies = PolicySet::builtin();
-    let target = policies.target("manylinux_2_28_x86_64").unwrap();
-    let wanted: BTreeMap<_, _> = wanted.iter().map(|(s, by)| ((*s).to_owned(), (*by).to_owned())).collect();
-    cure(&Patient { bytes: &bytes, object: &object, carries: &carries, target: &target, wanted: &wanted })
+fn cure_of(path: &Path) -> Outcome {
+    cure(&Case::new(path).patient())
 }
 
 fn method(outcome: &Outcome) -> Option<Method> {
@@ -41,7 +29,7 @@ const STATIC: &str = "-static-libstdc++";
 fn a_plain_static_link_is_shared() {
     let Some(compiler) = Compiler::new() else { return };
     for flags in [&[STATIC][..], &[STATIC, "-static-libgcc"], &[STATIC, "-O3", "-flto"], &[STATIC, "-s"]] {
-        let outcome = cure_of(&compiler.module("m", flags), &[]);
+        let outcome = cure_of(&compiler.module("m", flags));
         assert_eq!(method(&outcome), Some(Method::Share), "{flags:?}: {outcome:?}");
     }
 }
@@ -51,7 +39,7 @@ fn what_is_bound_by_the_linker_is_hidden() {
     let Some(compiler) = Compiler::new() else { return };
     let half = compiler.version_script("{ local: extern \"C++\" { std::*; }; };");
     for flag in ["-Wl,-Bsymbolic", "-Wl,-Bsymbolic-functions", &half] {
-        let outcome = cure_of(&compiler.module("m", &[STATIC, flag]), &[]);
+        let outcome = cure_of(&compiler.module("m", &[STATIC, flag]));
         assert_eq!(method(&outcome), Some(Method::Hide), "{flag}");
     }
 }
@@ -60,11 +48,11 @@ fn what_is_bound_by_the_linker_is_hidden() {
 fn refuses_what_it_cannot_prove() {
     let Some(compiler) = Compiler::new() else { return };
     let path = compiler.module("m", &[STATIC, "-static-libgcc", "-Wl,-Bsymbolic"]);
-    let outcome = cure_of(&path, &[]);
+    let outcome = cure_of(&path);
     assert_eq!(refusal(outcome.clone(), Method::Share), Refusal::Symbolic);
     assert_eq!(refusal(outcome, Method::Demote), Refusal::PrivateUnwinder);
     for flags in [&[STATIC, "-Wl,--exclude-libs,ALL"][..], &[]] {
-        let outcome = cure_of(&compiler.module("m", flags), &[]);
+        let outcome = cure_of(&compiler.module("m", flags));
         assert_eq!(refusal(outcome, Method::Share), Refusal::NothingToCure, "{flags:?}");
     }
 }
@@ -73,6 +61,6 @@ fn refuses_what_it_cannot_prove() {
 fn a_sibling_that_uses_the_copy_forbids_hiding_it() {
     let Some(compiler) = Compiler::new() else { return };
     let path = compiler.module("m", &[STATIC, "-Wl,-Bsymbolic"]);
-    let outcome = cure_of(&path, &[("_ZSt4cout", "p/other.so")]);
+    let outcome = cure(&Case::new(&path).wanted("_ZSt4cout", "p/other.so").patient());
     assert_eq!(method(&outcome), Some(Method::Demote), "{outcome:?}");
 }

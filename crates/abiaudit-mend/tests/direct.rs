@@ -90,15 +90,11 @@ fn symbolic_links_are_bound_by_the_linker() {
 #[test]
 fn one_direct_call_is_found() {
     let Some(compiler) = Compiler::new() else { return };
+    let source = ".hidden mine\n.globl mend_call\nmend_call: call mine\n";
+    std::fs::write(compiler.path().join("call.s"), source).unwrap();
+    compiler.run(&["-c", "call.s", "-o", "call.o"]);
     let alias = "-Wl,--defsym=mine=_ZSt9terminatev";
-    let path = compiler.path().join("call.o");
-    std::fs::write(compiler.path().join("call.s"), ".hidden mine\n.globl mend_call\nmend_call: call mine\n")
-        .unwrap();
-    let mut run = std::process::Command::new("g++");
-    run.args(["-c", "call.s", "-o", "call.o"]).current_dir(compiler.path());
-
-    assert!(run.status().unwrap().success());
-    let found = direct(&compiler.module("m", &["-static-libstdc++", alias, path.to_str().unwrap()]));
+    let found = direct(&compiler.module("m", &["-static-libstdc++", alias, "call.o"]));
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(found[0].contains("_ZSt9terminatev") && found[0].contains("Call"), "{found:?}");
 }
