@@ -10,6 +10,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("abiaudit-report", &[]),
     ("abiaudit-triage", &[]),
     ("abiaudit-edit", &[]),
+    ("abiaudit-mend", &["abiaudit-elf", "abiaudit-policy", "abiaudit-detect", "abiaudit-edit"]),
     ("abiaudit-toolchain", &["abiaudit-elf", "abiaudit-policy"]),
     ("abiaudit-scan", &["abiaudit-elf", "abiaudit-wheel", "abiaudit-policy", "abiaudit-detect"]),
     ("abiaudit-loader", &["abiaudit-elf"]),
