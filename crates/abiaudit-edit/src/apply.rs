@@ -14,7 +14,8 @@ impl Layout {
         bytes.resize(usize::try_from(self.new_size).unwrap_or(bytes.len()), 0);
         for write in &self.writes {
             let begin = usize::try_from(write.offset).unwrap_or(usize::MAX);
-            if let Some(room) = begin.checked_add(write.bytes.len()).and_then(|end| bytes.get_mut(begin..end)) {
+            if let Some(room) = begin.checked_add(write.bytes.len()).and_then(|end| bytes.get_mut(begin..end))
+            {
                 room.copy_from_slice(&write.bytes);
             }
         }

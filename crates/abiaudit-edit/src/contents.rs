@@ -1,7 +1,11 @@
 //! What the dynamic section and its tables say, in strings and symbols instead of offsets: what edits are about, and
 //! what must be the same before and after, but for them.
 
-use crate::abi::*;
+use crate::abi::{
+    DT_AUDIT, DT_AUXILIARY, DT_CONFIG, DT_DEPAUDIT, DT_FILTER, DT_MIPS_RLD_MAP_REL, DT_NEEDED, DT_RPATH,
+    DT_RUNPATH, DT_SONAME, DT_VERDEFNUM, DT_VERNEEDNUM, DT_VERSYM, PT_GNU_STACK, PT_INTERP, VER_NDX_GLOBAL,
+    VERSYM_HIDDEN,
+};
 use crate::error::EditError;
 use crate::image::ElfImage;
 use crate::symbols::RawSymbol;

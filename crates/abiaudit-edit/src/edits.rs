@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::abi::*;
+use crate::abi::{
+    DT_FLAGS, DT_FLAGS_1, DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_VERNEED, DT_VERNEEDNUM, PF_R, PF_W,
+    PF_X, SHN_UNDEF, STB_GLOBAL, STB_GNU_UNIQUE, STB_WEAK, STV_DEFAULT, STV_HIDDEN, STV_PROTECTED,
+    VER_NDX_GLOBAL, VERSYM_HIDDEN,
+};
 use crate::contents::{Contents, Entry, Symbol, Value};
 use crate::plan::{Binding, Edit, EditPlan, Place, RequiredVersion, SearchPathKind, SymbolName, Visibility};
 use crate::refusal::Refusal;
@@ -57,13 +61,14 @@ impl Editor<'_, '_> {
             Edit::ConvertSearchPath { to } => self.convert_search_path(*to),
             Edit::RenameVersionFile { from, to } => self.rename_version_file(from, to),
             Edit::RenameVersion { library, from, to } => self.rename_version(library, from, to),
-            Edit::RemoveVersion { library, version } => self.remove_version(library, version),
-            Edit::AssignVersion { symbols, library, version } => {
-                self.assign_version(symbols, &RequiredVersion {
-                    library: library.clone(),
-                    version: version.clone(),
-                })
+            Edit::RemoveVersion { library, version } => {
+                self.remove_version(library, version);
+                Ok(())
             }
+            Edit::AssignVersion { symbols, library, version } => self.assign_version(
+                symbols,
+                &RequiredVersion { library: library.clone(), version: version.clone() },
+            ),
             Edit::RenameSymbol { from, to } => self.rename_symbol(from, to),
             Edit::DemoteUnique { to } => {
                 self.demote_unique(*to);
@@ -72,9 +77,8 @@ impl Editor<'_, '_> {
             Edit::SetBinding { symbols, binding } => {
                 self.change_symbols(symbols, |symbol| symbol.raw.set_binding(binding_number(*binding)))
             }
-            Edit::SetVisibility { symbols, visibility } => {
-                self.change_symbols(symbols, |symbol| symbol.raw.set_visibility(visibility_number(*visibility)))
-            }
+            Edit::SetVisibility { symbols, visibility } => self
+                .change_symbols(symbols, |symbol| symbol.raw.set_visibility(visibility_number(*visibility))),
             Edit::Hide { symbols } => self.hide(symbols),
             Edit::Undefine { symbols, version } => self.undefine(symbols, version.as_ref()),
             Edit::ClearExecutableStack => {
@@ -125,7 +129,8 @@ impl Editor<'_, '_> {
             return Ok(());
         }
         self.contents.entries.retain(|entry| !is_needed(entry, library));
-        let indices: Vec<u16> = self.needs_of(library).flat_map(|need| &need.versions).map(|v| v.index).collect();
+        let indices: Vec<u16> =
+            self.needs_of(library).flat_map(|need| &need.versions).map(|v| v.index).collect();
         self.contents.needs.retain(|need| !need.file.is(library));
         self.forget_versions(&indices);
         Ok(())
@@ -260,7 +265,9 @@ impl<'a> Editor<'_, 'a> {
                 kept.push(VersionNeed { file: Text::new(to), versions: Vec::new(), at: None });
             }
             self.contents.needs = kept;
-            versions.into_iter().for_each(|version| self.join_version(to, version));
+            for version in versions {
+                self.join_version(to, version);
+            }
         } else {
             // In place, so that the order of records stays.
             let renamed = moved.into_iter().map(|need| VersionNeed { file: Text::new(to), ..need });
@@ -303,24 +310,27 @@ impl<'a> Editor<'_, 'a> {
         Ok(())
     }
 
-    fn remove_version(&mut self, library: &str, version: &str) -> Result<(), Refusal> {
+    fn remove_version(&mut self, library: &str, version: &str) {
         let Some((need, position)) = self.find_version(library, version) else {
             self.note(format!("version {version} of {library} is not needed"));
-            return Ok(());
+            return;
         };
         let removed = self.contents.needs[need].versions.remove(position);
         self.contents.needs.retain(|need| !need.versions.is_empty());
         self.forget_versions(&[removed.index]);
-        Ok(())
     }
 
     fn assign_version(&mut self, symbols: &[SymbolName], to: &RequiredVersion) -> Result<(), Refusal> {
         let selected = self.select_or_done(symbols, Some(to))?;
-        if let Some(&defined) = selected.iter().find(|&&index| !self.contents.symbols[index].raw.is_undefined()) {
+        if let Some(&defined) =
+            selected.iter().find(|&&index| !self.contents.symbols[index].raw.is_undefined())
+        {
             return Err(self.wrong_state(defined, "defined here, and has a version of this file"));
         }
         let version = self.version_index(to)?;
-        selected.into_iter().for_each(|symbol| self.set_version(symbol, version));
+        for symbol in selected {
+            self.set_version(symbol, version);
+        }
         Ok(())
     }
 
@@ -357,9 +367,9 @@ impl<'a> Editor<'_, 'a> {
 
     fn find_version(&self, library: &str, version: &str) -> Option<(usize, usize)> {
         let needs = self.contents.needs.iter().enumerate().filter(|(_, need)| need.file.is(library));
-        needs.map(|(index, need)| (index, need.versions.iter().position(|v| v.name.is(version)))).find_map(
-            |(need, position)| position.map(|position| (need, position)),
-        )
+        needs
+            .map(|(index, need)| (index, need.versions.iter().position(|v| v.name.is(version))))
+            .find_map(|(need, position)| position.map(|position| (need, position)))
     }
 
     fn set_version(&mut self, symbol: usize, version: u16) {
@@ -379,7 +389,9 @@ impl<'a> Editor<'_, 'a> {
 
     /// Symbols of versions that are gone refer to their names alone.
     fn forget_versions(&mut self, indices: &[u16]) {
-        indices.iter().for_each(|&index| self.reindex(index, VER_NDX_GLOBAL));
+        for &index in indices {
+            self.reindex(index, VER_NDX_GLOBAL);
+        }
     }
 
     /// Keeps `DT_VERNEEDNUM` true. Without any need the tags go: glibc reads a first record whatever the count says.
@@ -450,7 +462,9 @@ impl Editor<'_, '_> {
         let is_meant = |index: &&usize| match (&wanted.version, contents.symbols.get(**index)) {
             (_, None) => false,
             (None, Some(_)) => true,
-            (Some(version), Some(symbol)) => contents.version_name(symbol).is_some_and(|name| name.is(version)),
+            (Some(version), Some(symbol)) => {
+                contents.version_name(symbol).is_some_and(|name| name.is(version))
+            }
         };
         candidates.iter().filter(is_meant).copied().collect()
     }
@@ -486,7 +500,9 @@ impl Editor<'_, '_> {
 
     fn hide(&mut self, names: &[SymbolName]) -> Result<(), Refusal> {
         let selected = self.select(names)?;
-        if let Some(&undefined) = selected.iter().find(|&&index| self.contents.symbols[index].raw.is_undefined()) {
+        if let Some(&undefined) =
+            selected.iter().find(|&&index| self.contents.symbols[index].raw.is_undefined())
+        {
             return Err(self.wrong_state(undefined, "undefined, so that nobody can bind to it anyway"));
         }
         for index in selected {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::abi::*;
+use crate::abi::{DT_MIPS_GOTSYM, DT_MIPS_XHASH};
 use crate::contents::{Contents, Symbol};
 use crate::error::EditError;
 use crate::image::ElfImage;
@@ -30,7 +30,13 @@ impl Encoded {
     pub(crate) fn new(image: &ElfImage, before: &Contents, after: &Contents) -> Result<Self, EditError> {
         let original = image.table_bytes(Table::DynamicStrings)?;
         let strings = StringTable::new(image, original, after)?;
-        let mut encoded = Self { strings, tables: BTreeMap::new(), order: None, needs_count: None, relocations: Vec::new() };
+        let mut encoded = Self {
+            strings,
+            tables: BTreeMap::new(),
+            order: None,
+            needs_count: None,
+            relocations: Vec::new(),
+        };
         if before.needs.len() != after.needs.len() {
             encoded.needs_count = Some(after.needs.len() as u32);
         }
@@ -67,7 +73,12 @@ impl Encoded {
         self.add(image, Table::VersionNeeds, bytes)
     }
 
-    fn add_symbols(&mut self, image: &ElfImage, before: &Contents, after: &Contents) -> Result<(), EditError> {
+    fn add_symbols(
+        &mut self,
+        image: &ElfImage,
+        before: &Contents,
+        after: &Contents,
+    ) -> Result<(), EditError> {
         let ordered: Vec<&Symbol> = match &self.order {
             Some(order) => order.iter().filter_map(|&old| after.symbols.get(old as usize)).collect(),
             None => after.symbols.iter().collect(),
@@ -100,11 +111,7 @@ impl Encoded {
 
 /// The order that `DT_GNU_HASH` asks for (symbols that can be found last, by bucket), if the one that there is does not
 /// serve any more. As much as possible stays where it is.
-fn new_order(
-    image: &ElfImage,
-    before: &Contents,
-    after: &Contents,
-) -> Result<Option<Vec<u32>>, EditError> {
+fn new_order(image: &ElfImage, before: &Contents, after: &Contents) -> Result<Option<Vec<u32>>, EditError> {
     let Some(hash) = &image.gnu_hash else { return Ok(None) };
     let is_changed = before.symbols.iter().zip(&after.symbols).any(|(before, after)| {
         before.in_gnu_hash != after.in_gnu_hash || (after.in_gnu_hash && before.name != after.name)
@@ -146,5 +153,8 @@ fn renumber_relocations(image: &ElfImage, order: &[u32]) -> Result<Vec<(u64, Vec
         }
     }
     let tables = relocations::tables(image)?;
-    tables.iter().map(|&table| Ok((table.offset, relocations::renumbered(image, table, &new_index)?))).collect()
+    tables
+        .iter()
+        .map(|&table| Ok((table.offset, relocations::renumbered(image, table, &new_index)?)))
+        .collect()
 }

@@ -26,11 +26,7 @@ impl Encoding {
     pub(crate) fn get(self, bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
         let field = bytes.get(offset..offset.checked_add(size)?)?;
         let fold = |value: u64, byte: &u8| (value << 8) | u64::from(*byte);
-        Some(if self.is_big_endian {
-            field.iter().fold(0, fold)
-        } else {
-            field.iter().rev().fold(0, fold)
-        })
+        Some(if self.is_big_endian { field.iter().fold(0, fold) } else { field.iter().rev().fold(0, fold) })
     }
 
     pub(crate) fn u16(self, bytes: &[u8], offset: usize) -> Option<u16> {

@@ -154,11 +154,16 @@ impl GnuHash {
 
     pub(crate) fn encode(&self, encoding: Encoding) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let counts = [self.buckets.len() as u32, self.first_symbol, self.bloom.len() as u32, self.bloom_shift];
-        counts.iter().for_each(|value| encoding.push(&mut bytes, 4, u64::from(*value)));
-        self.bloom.iter().for_each(|value| encoding.push(&mut bytes, encoding.word_size(), *value));
+        let counts =
+            [self.buckets.len() as u32, self.first_symbol, self.bloom.len() as u32, self.bloom_shift];
+        for value in counts {
+            encoding.push(&mut bytes, 4, u64::from(value));
+        }
+        for &value in &self.bloom {
+            encoding.push(&mut bytes, encoding.word_size(), value);
+        }
         let words = self.buckets.iter().chain(&self.chains);
-        words.for_each(|value| encoding.push(&mut bytes, 4, u64::from(*value)));
+        words.for_each(|&value| encoding.push(&mut bytes, 4, u64::from(value)));
         bytes
     }
 
@@ -206,7 +211,8 @@ impl GnuHash {
     /// Whether a look-up of the name comes to the symbol.
     pub(crate) fn finds(&self, encoding: Encoding, name: &[u8], symbol: u32) -> bool {
         let hash = elf::gnu_hash(name);
-        let in_bloom = self.bloom_bits(encoding, hash).is_some_and(|(word, mask)| self.bloom[word] & mask == mask);
+        let in_bloom =
+            self.bloom_bits(encoding, hash).is_some_and(|(word, mask)| self.bloom[word] & mask == mask);
         let first = self.buckets.get(self.bucket_of(name)).copied().filter(|&first| first != 0);
         let Some(mut at) = first.filter(|_| in_bloom) else { return false };
         while let Some(word) = at.checked_sub(self.first_symbol).and_then(|i| self.chains.get(i as usize)) {

@@ -45,8 +45,7 @@ impl FileHeader {
             return Err(EditError::malformed("the file header", 4, found, "1 or 2 each"));
         };
         let encoding = Encoding { is_64: class == 2, is_big_endian: data == 2 };
-        let header =
-            Self::read(encoding, bytes).ok_or_else(|| EditError::outside("the file header", 0))?;
+        let header = Self::read(encoding, bytes).ok_or_else(|| EditError::outside("the file header", 0))?;
         header.check_entry_sizes(encoding, bytes)?;
         Ok((encoding, header))
     }

@@ -2,7 +2,11 @@
 //!
 //! Program headers and `PT_DYNAMIC` are the truth. Section headers are believed only if they say the same.
 
-use crate::abi::*;
+use crate::abi::{
+    DT_GNU_HASH, DT_HASH, DT_NULL, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DT_VERDEFNUM, DT_VERNEEDNUM, EM_AARCH64,
+    EM_ALPHA, EM_LOONGARCH, EM_MIPS, EM_PPC, EM_PPC64, EM_S390, PT_DYNAMIC, SHT_DYNAMIC, SHT_DYNSYM,
+    SHT_STRTAB,
+};
 use crate::encoding::Encoding;
 use crate::error::EditError;
 use crate::hash::{GnuHash, SysvHash};
@@ -103,7 +107,12 @@ impl<'a> ElfImage<'a> {
     fn mapped_from(&self, what: &'static str, address: u64) -> Result<(u64, &'a [u8]), EditError> {
         let load = self.segments.iter().find(|s| s.is_load() && s.maps(address, 1));
         let load = load.ok_or_else(|| {
-            EditError::malformed(what, address, "an address outside of every segment", "an address inside one")
+            EditError::malformed(
+                what,
+                address,
+                "an address outside of every segment",
+                "an address inside one",
+            )
         })?;
         let skip = address - load.vaddr;
         let offset = load.offset.checked_add(skip).ok_or_else(|| EditError::outside(what, address))?;
@@ -253,9 +262,11 @@ impl<'a> ElfImage<'a> {
         if self.sections.len() < 2 {
             return false;
         }
-        let are_mapped = self.sections.iter().filter(|s| s.is_allocated() && s.has_bytes()).all(|section| {
-            self.offset_of(section.addr, section.size) == Some(section.offset)
-        });
+        let are_mapped = self
+            .sections
+            .iter()
+            .filter(|s| s.is_allocated() && s.has_bytes())
+            .all(|section| self.offset_of(section.addr, section.size) == Some(section.offset));
         let tables = [
             (Table::Dynamic, SHT_DYNAMIC),
             (Table::DynamicStrings, SHT_STRTAB),

@@ -12,7 +12,12 @@
 
 use serde::Serialize;
 
-use crate::abi::*;
+use crate::abi::{
+    DT_FINI, DT_FINI_ARRAY, DT_GNU_HASH, DT_HASH, DT_INIT, DT_INIT_ARRAY, DT_JMPREL, DT_MIPS_RLD_MAP_REL,
+    DT_PLTGOT, DT_PREINIT_ARRAY, DT_REL, DT_RELA, DT_RELR, DT_STRSZ, DT_STRTAB, DT_SYMTAB, DT_VERDEF,
+    DT_VERNEED, DT_VERSYM, PF_R, PF_W, PF_X, PN_XNUM, PT_GNU_RELRO, PT_GNU_STACK, PT_INTERP, PT_LOAD,
+    PT_NULL, PT_PHDR, SHN_LORESERVE, SHN_UNDEF, SHT_SYMTAB,
+};
 use crate::contents::{Contents, Value};
 use crate::encode::Encoded;
 use crate::encoding::align_up;
@@ -21,6 +26,7 @@ use crate::headers::{ProgramHeader, SectionHeader};
 use crate::image::ElfImage;
 use crate::plan::{Edit, EditPlan};
 use crate::refusal::Refusal;
+use crate::relocations;
 use crate::symbols::RawSymbol;
 use crate::table::{Extent, Table};
 use crate::units::{Unit, UnitKind, place, units};
@@ -137,7 +143,7 @@ impl EditPlan {
         }
         let encoded = Encoded::new(image, &before, &after)?;
         let mut arranged = Arrangement::new(image, encoded, &after)?;
-        arranged.decide(options)?;
+        arranged.decide(*options)?;
         let mut layout = arranged.write(&after)?;
         layout.notes = notes;
         Ok(layout)
@@ -169,13 +175,15 @@ pub(crate) fn is_empty_load(image: &ElfImage, index: usize, phoff: u64, units: &
         sections.any(|(at, s)| s.is_allocated() && touches(s.addr, s.size) && !moves_section(at));
     let mut segments = image.segments.iter().enumerate().filter(|(at, _)| *at != index);
     let holds_segment = segments.any(|(at, s)| {
-        !matches!(s.kind, PT_LOAD | PT_NULL | PT_PHDR) && s.memsz > 0 && touches(s.vaddr, s.memsz) && !moves_segment(at)
+        !matches!(s.kind, PT_LOAD | PT_NULL | PT_PHDR)
+            && s.memsz > 0
+            && touches(s.vaddr, s.memsz)
+            && !moves_segment(at)
     });
     let mut entries = image.dynamic.iter().flat_map(|dynamic| &dynamic.entries);
     let moves_address = |value| moving().any(|unit| unit.extent.address == value);
-    let holds_target = entries.any(|entry| {
-        is_address_tag(entry.tag) && touches(entry.value, 1) && !moves_address(entry.value)
-    });
+    let holds_target = entries
+        .any(|entry| is_address_tag(entry.tag) && touches(entry.value, 1) && !moves_address(entry.value));
     !(holds_headers || holds_section || holds_segment || holds_target || touches(image.header.entry, 1))
 }
 
@@ -260,7 +268,7 @@ impl<'i, 'a> Arrangement<'i, 'a> {
     }
 
     /// Decides what moves, until that asks for no more room.
-    fn decide(&mut self, options: &Options) -> Result<(), EditError> {
+    fn decide(&mut self, options: Options) -> Result<(), EditError> {
         let stay = HeaderPlace::Fixed(self.image.header.phoff);
         loop {
             self.take_apart_last_segments();
@@ -367,7 +375,8 @@ impl<'i, 'a> Arrangement<'i, 'a> {
     fn blocking_gap(&self, begin: u64, end: u64) -> Option<(u64, String)> {
         let mut at = begin;
         while at < end {
-            let next = self.units.iter().filter(|unit| unit.extent.end() > at).min_by_key(|u| u.extent.offset);
+            let next =
+                self.units.iter().filter(|unit| unit.extent.end() > at).min_by_key(|u| u.extent.offset);
             let gap_end = next.map_or(end, |unit| unit.extent.offset.max(at));
             let is_small = next.is_some_and(|unit| gap_end - at < unit.align.max(16));
             let gap = self.image.slice("a gap", at, gap_end.min(end) - at).unwrap_or_default();
@@ -398,17 +407,26 @@ impl<'i, 'a> Arrangement<'i, 'a> {
     fn last_segment_of_units(&self) -> Option<usize> {
         let image = self.image;
         let is_last = |load: &ProgramHeader| {
-            load.is_load() && load.filesz > 0 && load.file_end() <= self.tail && load.memsz == load.filesz && {
-                let gap = image.slice("a gap", load.file_end(), self.tail - load.file_end()).unwrap_or_default();
-                gap.len() < SEGMENT_ALIGN as usize && gap.iter().all(|byte| *byte == 0)
-            }
+            load.is_load()
+                && load.filesz > 0
+                && load.file_end() <= self.tail
+                && load.memsz == load.filesz
+                && {
+                    let gap = image
+                        .slice("a gap", load.file_end(), self.tail - load.file_end())
+                        .unwrap_or_default();
+                    gap.len() < SEGMENT_ALIGN as usize && gap.iter().all(|byte| *byte == 0)
+                }
         };
         let index = image.segments.iter().position(is_last)?;
         let load = image.segments.get(index)?;
-        let headers_end = image.header.shoff
-            + image.sections.len() as u64 * image.encoding.section_header_size();
+        let headers_end =
+            image.header.shoff + image.sections.len() as u64 * image.encoding.section_header_size();
         let holds_file_data = headers_end > load.offset
-            || image.sections.iter().any(|s| s.has_bytes() && !s.is_allocated() && s.file_end() > load.offset);
+            || image
+                .sections
+                .iter()
+                .any(|s| s.has_bytes() && !s.is_allocated() && s.file_end() > load.offset);
         let mut moved = self.units.clone();
         for unit in moved.iter_mut().filter(|unit| load.maps(unit.extent.address, unit.extent.size)) {
             unit.is_moving = !unit.is_shared;
@@ -448,7 +466,7 @@ impl Arrangement<'_, '_> {
         for (offset, bytes) in std::mem::take(&mut self.encoded.relocations) {
             patches.put(offset, bytes);
         }
-        self.put_symbol_values(&mut patches, &tail.places)?;
+        self.put_symbol_values(&mut patches, &tail.places);
         self.put_global_offset_table(&mut patches, &tail.places);
         self.put_headers(&mut patches, &tail, &segments, &sections);
         let moves = self.moves_made(&tail.places);
@@ -482,6 +500,7 @@ impl Arrangement<'_, '_> {
         };
         let mut end = self.address_end();
         if self.moves(false) || header_bytes > 0 {
+            end = end.max(self.relocated_end(end)?);
             end = self.lay_out_segment(&mut tail, false, header_bytes, end)?;
         }
         if self.moves(true) {
@@ -494,6 +513,29 @@ impl Arrangement<'_, '_> {
         let loads = self.image.segments.iter().enumerate();
         let loads = loads.filter(|(index, s)| s.is_load() && !self.dropped.contains(index));
         loads.map(|(_, s)| s.vaddr + s.memsz.max(s.filesz)).max().unwrap_or(0)
+    }
+
+    /// End of what relocations seem to write: `eu-elflint` takes a relocation to be as large as its symbol, and reports
+    /// a text relocation if that reaches into a read-only segment. Addresses cost nothing, so it gets none to report.
+    fn relocated_end(&self, end: u64) -> Result<u64, EditError> {
+        const FARTHEST: u64 = 1 << 24;
+        let symbols = self.image.table_bytes(Table::DynamicSymbols)?;
+        let size = self.image.encoding.symbol_size() as usize;
+        let symbol_size = |index: u32| {
+            let at = usize::try_from(index).ok()?.checked_mul(size)?;
+            RawSymbol::read(self.image.encoding, symbols, at).map(|symbol| symbol.size)
+        };
+        let mut farthest = end;
+        for table in relocations::tables(self.image)? {
+            for relocation in relocations::entries(self.image, table)? {
+                let size = symbol_size(relocation.symbol).unwrap_or(0);
+                let reach = relocation.place.saturating_add(size).saturating_add(1);
+                if reach > farthest && reach - end <= FARTHEST {
+                    farthest = reach;
+                }
+            }
+        }
+        Ok(farthest)
     }
 
     /// The alignment of new segments: the largest of the file's, and of the machine's pages.
@@ -627,7 +669,9 @@ impl Arrangement<'_, '_> {
                     section.addr = to.address + (section.addr - unit.extent.address);
                     section.offset = to.offset + (section.offset - unit.extent.offset);
                 }
-                if let (UnitKind::Table(_) | UnitKind::Interpreter, Some(content)) = (&unit.kind, &unit.content) {
+                if let (UnitKind::Table(_) | UnitKind::Interpreter, Some(content)) =
+                    (&unit.kind, &unit.content)
+                {
                     section.size = content.len() as u64;
                 }
                 if unit.kind == UnitKind::Table(Table::VersionNeeds) {
@@ -667,7 +711,8 @@ impl Arrangement<'_, '_> {
         let kept = kept.filter(|(index, s)| s.kind != PT_NULL && !self.dropped.contains(index));
         let mut segments: Vec<ProgramHeader> = kept.map(|(_, s)| *s).collect();
         // PT_LOAD entries are in the order of their addresses (gABI chapter 5).
-        let behind_loads = segments.iter().rposition(ProgramHeader::is_load).map_or(segments.len(), |at| at + 1);
+        let behind_loads =
+            segments.iter().rposition(ProgramHeader::is_load).map_or(segments.len(), |at| at + 1);
         segments.splice(behind_loads..behind_loads, tail.segments.iter().copied());
         if self.adds_stack {
             segments.push(ProgramHeader {
@@ -713,7 +758,9 @@ impl Arrangement<'_, '_> {
     ) {
         let (image, encoding) = (self.image, self.image.encoding);
         let mut table = Vec::new();
-        segments.iter().for_each(|segment| segment.push(encoding, &mut table));
+        for segment in segments {
+            segment.push(encoding, &mut table);
+        }
         let mut header = image.header;
         header.phnum = segments.len() as u16;
         header.phoff = match self.headers {
@@ -728,7 +775,9 @@ impl Arrangement<'_, '_> {
         patches.put(header.phoff, table);
         if !sections.is_empty() {
             let mut table = Vec::new();
-            sections.iter().for_each(|section| section.push(encoding, &mut table));
+            for section in sections {
+                section.push(encoding, &mut table);
+            }
             patches.put(image.header.shoff, table);
         }
     }
@@ -762,10 +811,10 @@ impl Arrangement<'_, '_> {
     }
 
     /// Symbols of `.symtab` that lie in a moved section move with it.
-    fn put_symbol_values(&self, patches: &mut Patches, places: &[Option<Extent>]) -> Result<(), EditError> {
+    fn put_symbol_values(&self, patches: &mut Patches, places: &[Option<Extent>]) {
         let image = self.image;
         if !image.sections_agree {
-            return Ok(());
+            return;
         }
         let size = image.encoding.symbol_size();
         for section in image.sections.iter().filter(|s| s.kind == SHT_SYMTAB && s.entsize == size) {
@@ -779,7 +828,6 @@ impl Arrangement<'_, '_> {
                 }
             }
         }
-        Ok(())
     }
 
     /// The first word of the global offset table is the address of the dynamic section on most machines (for i386 and
@@ -800,9 +848,10 @@ impl Arrangement<'_, '_> {
     }
 
     fn moves_made(&self, places: &[Option<Extent>]) -> Vec<Move> {
-        let made = self.units.iter().zip(places).filter_map(|(unit, to)| {
-            Some(Move { what: unit.kind.clone(), from: unit.extent, to: (*to)? })
-        });
+        let made =
+            self.units.iter().zip(places).filter_map(|(unit, to)| {
+                Some(Move { what: unit.kind.clone(), from: unit.extent, to: (*to)? })
+            });
         made.collect()
     }
 

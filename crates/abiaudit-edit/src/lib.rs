@@ -53,7 +53,8 @@ pub use file::edit_file;
 pub use image::ElfImage;
 pub use layout::{Layout, Move, NewSegment, Options, Warning, Write};
 pub use plan::{
-    Binding, DebugLink, Edit, EditPlan, Place, RequiredVersion, SearchPathKind, StripLevel, SymbolName, Visibility,
+    Binding, DebugLink, Edit, EditPlan, Place, RequiredVersion, SearchPathKind, StripLevel, SymbolName,
+    Visibility,
 };
 pub use refusal::Refusal;
 pub use table::{Extent, Table};

@@ -356,7 +356,9 @@ impl fmt::Display for Edit {
             Self::SetInterpreter { path } => write!(f, "set the interpreter {path}"),
             Self::Heal => write!(f, "drop empty segments"),
             Self::Strip { level: StripLevel::Debug, .. } => write!(f, "strip debug information"),
-            Self::Strip { level: StripLevel::Symbols, .. } => write!(f, "strip symbols and debug information"),
+            Self::Strip { level: StripLevel::Symbols, .. } => {
+                write!(f, "strip symbols and debug information")
+            }
         }
     }
 }

@@ -69,7 +69,9 @@ pub enum Refusal {
     #[error("the new order of needed libraries names {0}, which is not needed")]
     UnknownNeeded(String),
     /// A symbol table whose order has a meaning that the editor would destroy.
-    #[error("the order of dynamic symbols has a meaning on this machine ({0}), and this plan would change it")]
+    #[error(
+        "the order of dynamic symbols has a meaning on this machine ({0}), and this plan would change it"
+    )]
     SymbolOrder(&'static str),
     /// A dynamic symbol table of which no table says how long it is.
     #[error("nothing says how many dynamic symbols there are")]

@@ -1,6 +1,6 @@
 //! Dynamic relocations: which symbols they name.
 
-use crate::abi::*;
+use crate::abi::{DT_JMPREL, DT_PLTREL, DT_PLTRELSZ, DT_REL, DT_RELA, DT_RELASZ, DT_RELSZ, EM_MIPS};
 use crate::encoding::Encoding;
 use crate::error::EditError;
 use crate::image::ElfImage;
@@ -41,14 +41,13 @@ pub(crate) fn has_packed_tables(image: &ElfImage) -> bool {
 /// The tables of `DT_RELA`, `DT_REL` and `DT_JMPREL`. Where the last is a part of another, it is not listed twice.
 pub(crate) fn tables(image: &ElfImage) -> Result<Vec<RelocationTable>, EditError> {
     let plt_has_addend = image.dynamic_value(DT_PLTREL) == Some(DT_RELA);
-    let kinds = [
-        (DT_RELA, DT_RELASZ, true),
-        (DT_REL, DT_RELSZ, false),
-        (DT_JMPREL, DT_PLTRELSZ, plt_has_addend),
-    ];
+    let kinds =
+        [(DT_RELA, DT_RELASZ, true), (DT_REL, DT_RELSZ, false), (DT_JMPREL, DT_PLTRELSZ, plt_has_addend)];
     let mut tables: Vec<RelocationTable> = Vec::new();
     for (address, size, has_addend) in kinds {
-        let Some((address, size)) = image.dynamic_value(address).zip(image.dynamic_value(size)) else { continue };
+        let Some((address, size)) = image.dynamic_value(address).zip(image.dynamic_value(size)) else {
+            continue;
+        };
         if size == 0 {
             continue;
         }

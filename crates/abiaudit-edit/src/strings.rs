@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::abi::*;
+use crate::abi::{SHT_DYNAMIC, SHT_DYNSYM, SHT_GNU_VERDEF, SHT_GNU_VERNEED, SHT_STRTAB};
 use crate::contents::{Contents, Value};
 use crate::image::ElfImage;
 use crate::refusal::Refusal;
@@ -56,7 +56,8 @@ impl StringTable {
         longest_first.sort_by_key(|bytes| std::cmp::Reverse(bytes.len()));
         for bytes in longest_first {
             let size = bytes.len() + 1;
-            let fitting = holes.iter_mut().filter(|hole| hole.len() >= size).min_by_key(|hole| hole.len());
+            let fitting =
+                holes.iter_mut().filter(|hole| hole.len() >= size).min_by_key(|hole| hole.end - hole.start);
             let Some(hole) = fitting else { return false };
             places.push((bytes, hole.start));
             hole.start += size;
@@ -114,9 +115,14 @@ fn texts<'c, 'a>(contents: &'c Contents<'a>) -> Vec<&'c Text<'a>> {
         Value::Number(_) => None,
     });
     let needs = contents.needs.iter();
-    let needs = needs.flat_map(|need| std::iter::once(&need.file).chain(need.versions.iter().map(|v| &v.name)));
+    let needs =
+        needs.flat_map(|need| std::iter::once(&need.file).chain(need.versions.iter().map(|v| &v.name)));
     let definitions = contents.definitions.iter().flat_map(|definition| &definition.names);
-    entries.chain(needs).chain(definitions).chain(contents.symbols.iter().map(|symbol| &symbol.name)).collect()
+    entries
+        .chain(needs)
+        .chain(definitions)
+        .chain(contents.symbols.iter().map(|symbol| &symbol.name))
+        .collect()
 }
 
 /// Offset of a string in a table, be it the end of a longer one.
@@ -132,11 +138,11 @@ fn are_users_known(image: &ElfImage) -> bool {
     if !entries.iter().all(|entry| is_known_tag(entry.tag)) {
         return false;
     }
-    let Some(address) = image.dynamic_value(Table::DynamicStrings.tag().unwrap_or_default()) else { return false };
-    let Some(strings) = image.section_at(address, SHT_STRTAB) else { return image.sections.is_empty() };
-    let is_known = |kind| {
-        matches!(kind, SHT_DYNSYM | SHT_DYNAMIC | SHT_GNU_VERNEED | SHT_GNU_VERDEF)
+    let Some(address) = image.dynamic_value(Table::DynamicStrings.tag().unwrap_or_default()) else {
+        return false;
     };
+    let Some(strings) = image.section_at(address, SHT_STRTAB) else { return image.sections.is_empty() };
+    let is_known = |kind| matches!(kind, SHT_DYNSYM | SHT_DYNAMIC | SHT_GNU_VERNEED | SHT_GNU_VERDEF);
     let mut users = image.sections.iter().filter(|section| section.link as usize == strings);
     image.header.shstrndx as usize != strings && users.all(|section| is_known(section.kind))
 }

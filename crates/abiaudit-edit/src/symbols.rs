@@ -60,20 +60,12 @@ impl RawSymbol {
         self.info >> 4
     }
 
+    /// Sets `STB_*`.
     pub(crate) fn set_binding(&mut self, binding: u8) {
         self.info = (binding << 4) | (self.info & 15);
     }
 
-    /// `STT_*`.
-    pub(crate) fn kind(&self) -> u8 {
-        self.info & 15
-    }
-
-    /// `STV_*`.
-    pub(crate) fn visibility(&self) -> u8 {
-        self.other & 3
-    }
-
+    /// Sets `STV_*`.
     pub(crate) fn set_visibility(&mut self, visibility: u8) {
         self.other = (self.other & !3) | (visibility & 3);
     }

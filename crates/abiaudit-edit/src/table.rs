@@ -4,7 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::abi::*;
+use crate::abi::{
+    DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_VERDEF, DT_VERNEED, DT_VERSYM, SHT_DYNAMIC, SHT_DYNSYM,
+    SHT_GNU_HASH, SHT_GNU_VERDEF, SHT_GNU_VERNEED, SHT_GNU_VERSYM, SHT_HASH, SHT_STRTAB,
+};
 
 /// A table that the loader finds through a dynamic tag (or, for the dynamic section, through its segment), and
 /// nothing else does: it can be moved.

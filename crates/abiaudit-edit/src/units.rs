@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::abi::*;
+use crate::abi::{
+    PT_DYNAMIC, PT_GNU_PROPERTY, PT_INTERP, PT_MIPS_ABIFLAGS, PT_MIPS_REGINFO, PT_NOTE, SHT_NOBITS, SHT_NOTE,
+    SHT_PROGBITS,
+};
 use crate::encoding::align_up;
 use crate::error::EditError;
 use crate::headers::ProgramHeader;
@@ -102,9 +105,13 @@ pub(crate) fn units(image: &ElfImage) -> Result<Vec<Unit>, EditError> {
     }
     add_loose_notes(image, &mut units);
     if image.sections_agree {
-        units.iter_mut().for_each(|unit| claim_sections(image, unit));
+        for unit in &mut units {
+            claim_sections(image, unit);
+        }
     }
-    units.iter_mut().for_each(|unit| claim_segments(image, unit));
+    for unit in &mut units {
+        claim_segments(image, unit);
+    }
     units.sort_by_key(|unit| (unit.extent.offset, unit.extent.size));
     mark_shared(image, &mut units);
     Ok(units)
@@ -121,6 +128,7 @@ fn is_reached_by_segment(segment: &ProgramHeader) -> bool {
 fn segment_ranges(image: &ElfImage) -> Vec<(u64, u64)> {
     let is_mapped = |s: &&ProgramHeader| image.offset_of(s.vaddr, s.filesz) == Some(s.offset);
     let segments = image.segments.iter().filter(|s| is_reached_by_segment(s)).filter(is_mapped);
+    let segments = segments.filter(|s| !lies_in_headers(image, s));
     let mut ranges: Vec<(u64, u64)> = segments.map(|s| (s.offset, s.file_end())).collect();
     ranges.sort_unstable();
     let mut joined: Vec<(u64, u64)> = Vec::new();
@@ -131,6 +139,13 @@ fn segment_ranges(image: &ElfImage) -> Vec<(u64, u64)> {
         }
     }
     joined
+}
+
+/// Whether a segment covers program headers: early patchelf moved notes away and left their `PT_NOTE` there.
+pub(crate) fn lies_in_headers(image: &ElfImage, segment: &ProgramHeader) -> bool {
+    let size = u64::from(image.header.phnum) * image.encoding.program_header_size();
+    let (begin, end) = (image.header.phoff, image.header.phoff.saturating_add(size));
+    segment.offset < end && segment.file_end() > begin
 }
 
 /// Note sections that no `PT_NOTE` covers.

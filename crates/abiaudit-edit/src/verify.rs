@@ -5,15 +5,15 @@
 //! untouched by the plan is no violation.
 
 mod hashes;
-mod segments;
 mod second;
+mod segments;
 mod unchanged;
 
 use std::fmt;
 
 use serde::Serialize;
 
-use crate::abi::*;
+use crate::abi::DT_STRSZ;
 use crate::contents::{Contents, Entry, Symbol};
 use crate::error::EditError;
 use crate::image::ElfImage;
@@ -101,7 +101,14 @@ pub fn verify(
         Ok(read) => read,
         Err(error) => return Ok(vec![Violation::new(Invariant::Readable, error.to_string())]),
     };
-    let case = Case { before: &before, after: &after, original: &original, expected: &expected, found: &found, layout };
+    let case = Case {
+        before: &before,
+        after: &after,
+        original: &original,
+        expected: &expected,
+        found: &found,
+        layout,
+    };
     let mut violations = Vec::new();
     segments::check(&case, &mut violations);
     case.check_entries(&mut violations);
@@ -130,7 +137,8 @@ impl Case<'_, '_, '_> {
     fn check_entries(&self, violations: &mut Vec<Violation>) {
         // Addresses and sizes of tables are checked where the tables are.
         let is_compared = |entry: &&Entry| {
-            entry.tag != DT_STRSZ && crate::table::Table::ALL.iter().all(|table| table.tag() != Some(entry.tag))
+            entry.tag != DT_STRSZ
+                && crate::table::Table::ALL.iter().all(|table| table.tag() != Some(entry.tag))
         };
         let expected: Vec<&Entry> = self.expected.entries.iter().filter(is_compared).collect();
         let found: Vec<&Entry> = self.found.entries.iter().filter(is_compared).collect();
@@ -160,9 +168,14 @@ impl Case<'_, '_, '_> {
         self.expected.symbols.get(former)
     }
 
-    /// Where an address went.
-    fn moved(&self, address: u64) -> u64 {
-        let of = |m: &&crate::layout::Move| address >= m.from.address && address - m.from.address <= m.from.size;
+    /// Where the value of a symbol went whose section moved.
+    fn moved(&self, symbol: &crate::symbols::RawSymbol) -> u64 {
+        let address = symbol.value;
+        let section = self.before.sections.get(usize::from(symbol.shndx)).filter(|s| s.is_allocated());
+        let of = |m: &&crate::layout::Move| {
+            let holds = section.is_some_and(|s| s.offset >= m.from.offset && s.file_end() <= m.from.end());
+            holds && address >= m.from.address && address - m.from.address <= m.from.size
+        };
         self.layout.moves.iter().find(of).map_or(address, |m| m.to.address + (address - m.from.address))
     }
 
@@ -181,11 +194,10 @@ impl Case<'_, '_, '_> {
         }
         for (index, found) in self.found.symbols.iter().enumerate() {
             let Some(expected) = self.expected_symbol(index) else { continue };
-            let is_moved = found.raw.value == self.moved(expected.raw.value);
-            let raw = |symbol: &Symbol| {
-                crate::symbols::RawSymbol { name: 0, value: 0, ..symbol.raw }
-            };
-            let is_same_value = found.raw.value == expected.raw.value || (is_moved && self.before.sections_agree);
+            let is_moved = found.raw.value == self.moved(&expected.raw);
+            let raw = |symbol: &Symbol| crate::symbols::RawSymbol { name: 0, value: 0, ..symbol.raw };
+            let is_same_value =
+                found.raw.value == expected.raw.value || (is_moved && self.before.sections_agree);
             if found.name != expected.name
                 || raw(found) != raw(expected)
                 || !is_same_value
@@ -205,7 +217,8 @@ impl Case<'_, '_, '_> {
     }
 
     fn check_versions(&self, violations: &mut Vec<Violation>) {
-        let needs = |contents: &Contents| -> Vec<(Vec<u8>, Vec<(Vec<u8>, u16, u16)>)> {
+        type Need = (Vec<u8>, Vec<(Vec<u8>, u16, u16)>);
+        let needs = |contents: &Contents| -> Vec<Need> {
             let of = |need: &crate::versions::VersionNeed| {
                 let versions = need.versions.iter();
                 versions.map(|v| (v.name.bytes().to_vec(), v.flags, v.index)).collect()
@@ -219,7 +232,8 @@ impl Case<'_, '_, '_> {
             violations.push(Violation::new(Invariant::Versions, "other version definitions"));
         }
         for file in self.found.needs.iter().map(|need| need.file.display()) {
-            let was_so = self.original.needs.iter().any(|need| need.file.is(&file)) && !self.original.has_needed(&file);
+            let was_so = self.original.needs.iter().any(|need| need.file.is(&file))
+                && !self.original.has_needed(&file);
             if !self.found.has_needed(&file) && !was_so {
                 let detail = format!("a version of {file} is needed, and {file} is not");
                 violations.push(Violation::new(Invariant::Versions, detail));
@@ -246,7 +260,8 @@ impl Case<'_, '_, '_> {
                     Some(order) => order.get(after.symbol as usize).copied(),
                     None => Some(after.symbol),
                 };
-                let same = (before.place, before.kind, before.addend) == (after.place, after.kind, after.addend);
+                let same =
+                    (before.place, before.kind, before.addend) == (after.place, after.kind, after.addend);
                 if !same || former != Some(before.symbol) {
                     wrong(format!("{after:x?} instead of {before:x?}"));
                     return Ok(());

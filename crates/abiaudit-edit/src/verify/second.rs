@@ -6,7 +6,7 @@
 use goblin::elf::Elf;
 
 use super::{Case, Invariant, Violation};
-use crate::abi::*;
+use crate::abi::{DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME};
 use crate::contents::Contents;
 use crate::image::ElfImage;
 use crate::relocations;
@@ -42,7 +42,18 @@ pub(super) fn check(case: &Case, violations: &mut Vec<Violation>) {
             }
         )*};
     }
-    compare!(needed, soname, rpaths, runpaths, interpreter, symbols, versions, needs, definitions, relocations);
+    compare!(
+        needed,
+        soname,
+        rpaths,
+        runpaths,
+        interpreter,
+        symbols,
+        versions,
+        needs,
+        definitions,
+        relocations
+    );
 }
 
 fn goblin_reading(bytes: &[u8]) -> Option<Reading> {
@@ -60,15 +71,16 @@ fn goblin_reading(bytes: &[u8]) -> Option<Reading> {
         let (value, size) = (symbol.st_value, symbol.st_size);
         reading.symbols.push((name, symbol.st_info, symbol.st_other, symbol.st_shndx, value, size));
     }
-    reading.versions = elf.versym.iter().flat_map(|table| table.iter()).map(|entry| entry.vs_val).collect();
-    for need in elf.verneed.iter().flat_map(|table| table.iter()) {
+    reading.versions =
+        elf.versym.iter().flat_map(goblin::elf::VersymSection::iter).map(|entry| entry.vs_val).collect();
+    for need in elf.verneed.iter().flat_map(goblin::elf::VerneedSection::iter) {
         let file = elf.dynstrtab.get_at(need.vn_file)?.to_owned();
         let version = |aux: goblin::elf::symver::Vernaux| {
             Some((elf.dynstrtab.get_at(aux.vna_name)?.to_owned(), aux.vna_other))
         };
         reading.needs.push((file, need.iter().map(version).collect::<Option<_>>()?));
     }
-    for definition in elf.verdef.iter().flat_map(|table| table.iter()) {
+    for definition in elf.verdef.iter().flat_map(goblin::elf::VerdefSection::iter) {
         let names = definition.iter().map(|aux| elf.dynstrtab.get_at(aux.vda_name).map(str::to_owned));
         reading.definitions.push(names.collect::<Option<_>>()?);
     }
@@ -94,9 +106,10 @@ fn own_reading(image: &ElfImage, contents: &Contents) -> Reading {
         let versions = need.versions.iter().map(|v| (v.name.display().into_owned(), v.index));
         (need.file.display().into_owned(), versions.collect())
     });
-    let definitions = contents.definitions.iter().map(|definition| {
-        definition.names.iter().map(|name| name.display().into_owned()).collect()
-    });
+    let definitions = contents
+        .definitions
+        .iter()
+        .map(|definition| definition.names.iter().map(|name| name.display().into_owned()).collect());
     let has_symbols = contents.has_versions;
     let versions = contents.symbols.iter().filter(|_| has_symbols).map(|symbol| symbol.version);
     Reading {

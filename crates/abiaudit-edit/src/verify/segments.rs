@@ -1,7 +1,9 @@
 //! Invariants of one file: segments, program headers, pointers. What was wrong before is not reported.
 
 use super::{Case, Invariant, Violation, plain_addresses};
-use crate::abi::*;
+use crate::abi::{
+    PF_W, PT_DYNAMIC, PT_GNU_RELRO, PT_GNU_STACK, PT_INTERP, PT_LOAD, PT_NULL, PT_PHDR, PT_TLS,
+};
 use crate::headers::ProgramHeader;
 use crate::image::ElfImage;
 use crate::layout::{Warning, is_empty_load};
@@ -54,9 +56,10 @@ fn check_program_headers(image: &ElfImage, violations: &mut Vec<Violation>) {
     let mut wrong = |detail: String| violations.push(Violation::new(Invariant::ProgramHeaders, detail));
     let offset = image.header.phoff;
     let size = u64::from(image.header.phnum) * image.encoding.program_header_size();
-    let load = image.segments.iter().find(|s| {
-        s.is_load() && s.offset <= offset && s.file_end() >= offset.saturating_add(size)
-    });
+    let load = image
+        .segments
+        .iter()
+        .find(|s| s.is_load() && s.offset <= offset && s.file_end() >= offset.saturating_add(size));
     let Some(load) = load else {
         return wrong("the program headers are in no segment".to_owned());
     };
@@ -77,9 +80,8 @@ fn check_program_headers(image: &ElfImage, violations: &mut Vec<Violation>) {
 
 fn check_pointers(image: &ElfImage, violations: &mut Vec<Violation>) {
     for (tag, address) in plain_addresses(image) {
-        let is_mapped = image.segments.iter().any(|s| {
-            s.is_load() && address >= s.vaddr && address <= s.memory_end()
-        });
+        let is_mapped =
+            image.segments.iter().any(|s| s.is_load() && address >= s.vaddr && address <= s.memory_end());
         if !is_mapped && address != 0 {
             let detail = format!("the dynamic entry {tag:#x} points to {address:#x}, which is not mapped");
             violations.push(Violation::new(Invariant::Pointers, detail));
@@ -129,7 +131,9 @@ fn check_kept(case: &Case, violations: &mut Vec<Violation>) {
     }
     let others = |image: &ElfImage| -> Vec<(u32, u64)> {
         let kept = image.segments.iter();
-        let kept = kept.filter(|s| !matches!(s.kind, PT_LOAD | PT_NULL | PT_PHDR | PT_INTERP | PT_DYNAMIC | PT_GNU_STACK));
+        let kept = kept.filter(|s| {
+            !matches!(s.kind, PT_LOAD | PT_NULL | PT_PHDR | PT_INTERP | PT_DYNAMIC | PT_GNU_STACK)
+        });
         let mut kept: Vec<(u32, u64)> = kept.map(|s| (s.kind, s.filesz)).collect();
         kept.sort_unstable();
         kept
@@ -141,7 +145,9 @@ fn check_kept(case: &Case, violations: &mut Vec<Violation>) {
 
 fn check_relro(case: &Case, violations: &mut Vec<Violation>) {
     let of = |image: &ElfImage, kind| image.segments.iter().find(|s| s.kind == kind).copied();
-    if of(case.before, PT_GNU_RELRO) != of(case.after, PT_GNU_RELRO) || of(case.before, PT_TLS) != of(case.after, PT_TLS) {
+    if of(case.before, PT_GNU_RELRO) != of(case.after, PT_GNU_RELRO)
+        || of(case.before, PT_TLS) != of(case.after, PT_TLS)
+    {
         violations.push(Violation::new(Invariant::Segments, "PT_GNU_RELRO or PT_TLS changed"));
     }
     let is_inside = |image: &ElfImage| {

@@ -1,13 +1,15 @@
 //! Bytes, notes and sections that the plan has no business with.
 
 use super::{Case, Invariant, Violation};
-use crate::abi::*;
+use crate::abi::{
+    DT_PLTGOT, PT_GNU_PROPERTY, PT_MIPS_ABIFLAGS, PT_MIPS_REGINFO, PT_NOTE, SHT_GNU_VERNEED, SHT_SYMTAB,
+};
 use crate::error::EditError;
 use crate::headers::SectionHeader;
 use crate::image::ElfImage;
 use crate::relocations;
 use crate::symbols::RawSymbol;
-use crate::units::units;
+use crate::units::{lies_in_headers, units};
 
 pub(super) fn check(case: &Case, violations: &mut Vec<Violation>) -> Result<(), EditError> {
     check_bytes(case, violations)?;
@@ -87,6 +89,7 @@ fn check_notes(case: &Case, violations: &mut Vec<Violation>) {
     let notes = |image: &ElfImage| -> Vec<Option<Vec<u8>>> {
         let segments = image.segments.iter().filter(|s| {
             matches!(s.kind, PT_NOTE | PT_GNU_PROPERTY | PT_MIPS_ABIFLAGS | PT_MIPS_REGINFO)
+                && !lies_in_headers(image, s)
         });
         // As the loader sees them, and as tools do.
         let read = |s: &crate::headers::ProgramHeader| {
@@ -116,7 +119,11 @@ fn check_sections(case: &Case, violations: &mut Vec<Violation>) {
             (s.name, s.kind, s.flags, s.link, info, s.align, s.entsize)
         };
         let is_moved = old.is_allocated()
-            && case.layout.moves.iter().any(|m| old.offset >= m.from.offset && old.file_end() <= m.from.end());
+            && case
+                .layout
+                .moves
+                .iter()
+                .any(|m| old.offset >= m.from.offset && old.file_end() <= m.from.end());
         let place = |s: &SectionHeader| (s.addr, s.offset);
         if fixed(old) != fixed(new) || (!is_moved && place(old) != place(new)) {
             wrong(format!("{} changed: {new:x?} instead of {old:x?}", case.before.section_name(index)));
@@ -141,7 +148,7 @@ fn check_symbol_tables(case: &Case, violations: &mut Vec<Violation>) {
         for index in 0..section.size / size {
             let (old, new) = (read(case.before, index), read(case.after, index));
             let is_same = old.zip(new).is_none_or(|(old, new)| {
-                let moved = RawSymbol { value: case.moved(old.value), ..old };
+                let moved = RawSymbol { value: case.moved(&old), ..old };
                 new == old || new == moved
             });
             if !is_same {
