@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use abiaudit_policy::symbols::Release;
+
 use crate::child::{self, ChildError, Ended, Stop};
 
 /// Making an environment or unpacking large wheels takes seconds; on a loaded machine, minutes.
@@ -54,6 +56,8 @@ pub struct Environment {
     pub python: PathBuf,
     /// Which Python it is: `Python 3.12.1 on linux-x86_64`.
     pub description: String,
+    /// Release of the machine's glibc, if it has one.
+    pub glibc: Option<Release>,
     /// Where packages are installed.
     pub site_packages: PathBuf,
     /// Further directories of packages.
@@ -86,7 +90,7 @@ impl Environment {
         let mut make = Command::new(python);
         make.args(["-I", "-m", "venv"]).args(lends_pip.then_some("--without-pip")).arg(&root);
         maker.must(&mut make)?;
-        let (description, site_packages) = maker.describe(&own)?;
+        let Described { description, glibc, site_packages } = maker.describe(&own)?;
         if !wheels.is_empty() {
             let mut pip = Command::new(if lends_pip { python } else { &own });
             pip.args(["-I", "-m", "pip", "--isolated", "--disable-pip-version-check", "--no-input"]);
@@ -97,7 +101,8 @@ impl Environment {
             pip.args(wheels);
             maker.install(&mut pip, &description)?;
         }
-        let environment = Self { python: own, description, site_packages, directories: directories.to_vec() };
+        let directories = directories.to_vec();
+        let environment = Self { python: own, description, glibc, site_packages, directories };
         environment.add_directories()?;
         Ok(environment)
     }
@@ -133,6 +138,12 @@ struct Maker<'m> {
     stop: &'m Stop,
 }
 
+struct Described {
+    description: String,
+    glibc: Option<Release>,
+    site_packages: PathBuf,
+}
+
 struct Said {
     ended: Ended,
     text: String,
@@ -154,19 +165,22 @@ impl Maker<'_> {
         if said.ended == Ended::Exited(0) { Ok(said.text) } else { Err(failed(command, &said)) }
     }
 
-    fn describe(&self, python: &Path) -> Result<(String, PathBuf), EnvironmentError> {
-        const CODE: &str = "import platform, sysconfig\n\
+    fn describe(&self, python: &Path) -> Result<Described, EnvironmentError> {
+        const CODE: &str = "import os, platform, sysconfig\n\
             print(platform.python_implementation().replace('CPython', 'Python'), platform.python_version(), 'on', \
             sysconfig.get_platform())\n\
-            print(sysconfig.get_path('purelib'))";
+            print(sysconfig.get_path('purelib'))\n\
+            print(os.confstr('CS_GNU_LIBC_VERSION') if 'CS_GNU_LIBC_VERSION' in os.confstr_names else '')";
         let mut command = Command::new(python);
         command.args(["-I", "-c", CODE]);
         let said = self.run(&mut command)?;
         let mut lines = said.text.lines();
-        match (lines.next(), lines.next()) {
-            (Some(description), Some(path)) if said.ended == Ended::Exited(0) => {
-                Ok((description.to_owned(), PathBuf::from(path)))
-            }
+        match (lines.next(), lines.next(), lines.next()) {
+            (Some(description), Some(path), libc) if said.ended == Ended::Exited(0) => Ok(Described {
+                description: description.to_owned(),
+                glibc: libc.and_then(|libc| libc.strip_prefix("glibc ")?.parse().ok()),
+                site_packages: PathBuf::from(path),
+            }),
             _ => Err(failed(&command, &said)),
         }
     }

@@ -7,7 +7,7 @@ use abiaudit_process::{
     Cause, Collision, Followed, Follower, Grade, Opened, Opening, Plan, Platform, Releases, Site, SystemBase,
     UnknownPlatform, collisions,
 };
-use abiaudit_scan::Subject;
+use abiaudit_scan::{SITE_PACKAGES, Subject};
 use serde::Serialize;
 
 use crate::case::{Case, Mode, Step, probe_name};
@@ -80,6 +80,17 @@ impl<'p> Predictor<'p> {
         };
         let files = self.site.files.iter().filter(has_hook);
         files.filter_map(|file| module_name(file.short_path())).collect()
+    }
+
+    /// Whether an input has the package or module that a dotted name begins with.
+    pub(crate) fn has_package(&self, module: &str) -> bool {
+        let package = module.split('.').next().unwrap_or(module);
+        let below = |path: &str| {
+            let rest = path.strip_prefix(SITE_PACKAGES)?.strip_prefix('/')?.strip_prefix(package)?;
+            Some(rest.starts_with('/') || rest.starts_with('.'))
+        };
+        let members = self.site.subjects.iter().flat_map(|subject| &subject.members);
+        members.map(|member| below(&member.installed)).any(|found| found == Some(true))
     }
 
     /// Simulates a case and judges it.

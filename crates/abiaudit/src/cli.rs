@@ -1,8 +1,12 @@
 //! The arguments. Their help texts are the reference in docs/cli.md.
 
+mod confirm;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use confirm::{ConfirmArgs, ConfirmFormat, ConfirmMode, ProbePlace};
 
 /// Audits and explains the native code in Python wheels.
 #[derive(Debug, Parser)]
@@ -43,11 +47,24 @@ pub enum Command {
     /// With neither, every extension module is loaded, input by input and in the order of names.
     #[command(after_help = "Exit codes: 0 done; 2 wrong usage or an input that cannot be read.")]
     Bind(BindArgs),
-    /// Explain a rule, a version node, a symbol or a library
+    /// Run wheels for real, and compare what happens with what is predicted
     ///
-    /// `ABI101` or `symbol-too-new` prints the rule's documentation. `GLIBCXX_3.4.26` says which compiler release
-    /// brought the node, which tags and distributions have it; `memcpy@GLIBC_2.14` or a mangled C++ name says which
-    /// library exports the symbol since when, on which architecture.
+    /// Installs the wheels into a fresh virtual environment in a temporary directory, without fetching anything, and
+    /// imports them, one process for each order, mode and place of the probe: a C++ module of abiaudit's own that is built
+    /// on the spot and uses the machine's C++ runtime. Watched are exit codes, signals, the time limit, and values:
+    /// streams, locales, call_once, threads, exceptions of the probe; what --check asks of the wheels. A second C++
+    /// runtime may break any of these without a crash. Beside it stands what the simulation says of the same process.
+    ///
+    /// This runs the code in the wheels.
+    #[command(after_help = "Exit codes: 0 all as predicted, be it broken or fine (see the last line); 1 something is not \
+                            as predicted; 2 wrong usage, or wheels that this machine cannot run.")]
+    Confirm(ConfirmArgs),
+    /// Explain a rule, a platform tag, a version node, a symbol or a library
+    ///
+    /// `ABI101` or `symbol-too-new` prints the rule's documentation; `manylinux_2_28_x86_64` what the tag promises.
+    /// `GLIBCXX_3.4.26` says which compiler release brought the node, which tags and distributions have it;
+    /// `memcpy@GLIBC_2.14`, `std::filesystem::copy` or a mangled C++ name says which library exports the symbol since
+    /// when, on which architecture; `libgomp.so.1` which tags promise the library, or who else brings it.
     Explain(ExplainArgs),
     /// Name the known failures in a backtrace, a dump or a log
     ///
@@ -390,7 +407,7 @@ pub struct BindArgs {
 /// `abiaudit explain`
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// A rule, a version node, a symbol, or a library
+    /// A rule, a platform tag, a version node, a symbol, or a library
     #[arg(required = true, value_name = "WHAT")]
     pub queries: Vec<String>,
 
@@ -429,98 +446,6 @@ pub enum Mend {
     Graft,
     /// Correct the tags, and nothing else
     Retag,
-}
-
-/// `abiaudit toolchain`
-#[derive(Debug, Subcommand)]
-pub enum ToolchainCommand {
-    /// Make a toolchain from the files of the installed compiler
-    ///
-    /// Nothing is fetched. The directory is made beside, checked as verify does, and renamed: it is whole or not there.
-    #[command(after_help = "Exit codes: 0 made; 1 it does not pass its own checks; 2 wrong usage, or the compiler lacks \
-                            a file.")]
-    Create(ToolchainCreateArgs),
-    /// Check a toolchain: the regression tests of everything that links and still fails at run time
-    #[command(after_help = "Exit codes: 0 sound; 1 a check failed; 2 no toolchain.")]
-    Verify {
-        /// The toolchain
-        #[arg(value_name = "DIR")]
-        directory: PathBuf,
-    },
-    /// Print the variables and flags with which a build uses a toolchain
-    Env(ToolchainEnvArgs),
-    /// Copy a runtime so that it looks as old as a target: newer version nodes get other names
-    ///
-    /// The loader then refuses what an old system would refuse, with the same message:
-    /// DIR/ld-linux-x86-64.so.2 --library-path DIR PROGRAM.
-    MaskRuntime(MaskRuntimeArgs),
-}
-
-/// `abiaudit toolchain create`
-#[derive(Debug, Args)]
-pub struct ToolchainCreateArgs {
-    /// The oldest systems that programs are to run on, such as manylinux_2_28_x86_64
-    #[arg(long, value_name = "TAG")]
-    pub target: String,
-
-    /// The compiler that is to use it
-    #[arg(long, value_name = "PROGRAM", default_value = "g++")]
-    pub cxx: String,
-
-    /// Where to put it
-    #[arg(long, short = 'o', value_name = "DIR")]
-    pub output: PathBuf,
-}
-
-/// `abiaudit toolchain env`
-#[derive(Debug, Args)]
-pub struct ToolchainEnvArgs {
-    /// The toolchain
-    #[arg(value_name = "DIR")]
-    pub directory: PathBuf,
-
-    /// What builds
-    #[arg(long = "for", value_name = "BUILDER", value_enum, default_value_t = Builder::Shell)]
-    pub builder: Builder,
-
-    /// Record each link in this file, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    pub log: Option<PathBuf>,
-}
-
-/// `abiaudit toolchain mask-runtime`
-#[derive(Debug, Args)]
-pub struct MaskRuntimeArgs {
-    /// The directories of the runtime: libc.so.6, libstdc++.so.6 and the loader
-    #[arg(required = true, value_name = "LIBDIR")]
-    pub libraries: Vec<PathBuf>,
-
-    /// How old it is to look, such as manylinux_2_28_x86_64
-    #[arg(long, value_name = "TAG")]
-    pub target: String,
-
-    /// Where to put the copies
-    #[arg(long, short = 'o', value_name = "DIR")]
-    pub output: PathBuf,
-}
-
-/// Build systems.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Builder {
-    /// export lines for a POSIX shell
-    Shell,
-    /// GNU make and configure scripts
-    Make,
-    /// CMake
-    Cmake,
-    /// Meson
-    Meson,
-    /// pip with setuptools
-    Setuptools,
-    /// pip with scikit-build-core
-    ScikitBuildCore,
-    /// cibuildwheel, for pyproject.toml
-    Cibuildwheel,
 }
 
 /// `abiaudit toolchain`

@@ -4,7 +4,9 @@ mod audit;
 mod beside;
 mod bind;
 mod check;
+mod confirm;
 mod explain;
+mod ignores;
 mod reference;
 mod repair;
 mod show;
@@ -19,6 +21,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Bind(args) => bind::run(&args),
+        Command::Confirm(args) => confirm::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Triage(args) => triage::run(&args),
         Command::Repair(args) => repair::run(&args),

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-pub use abiaudit_process::trace::{Log, Opened};
+use abiaudit_process::trace::Log;
 use anyhow::{Context, ensure};
 
 /// Runs Python on `code`.

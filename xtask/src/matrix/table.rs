@@ -33,7 +33,7 @@ pub fn markdown(outcomes: &[Outcome<'_>], modes: &[Mode]) -> String {
         let _ = write!(text, "| `{}` | `{}` |", first.cell.pair.variant.name, first.cell.pair.partner.name);
         for mode in modes {
             let cells: Vec<&&Outcome<'_>> = row.iter().filter(|outcome| outcome.cell.mode == *mode).collect();
-            let _ = write!(text, " {} |", both(&cells, |outcome| word(outcome)));
+            let _ = write!(text, " {} |", both(&cells, word));
         }
         let _ = writeln!(text, " {} |", across(&row));
     }

@@ -84,7 +84,9 @@ impl Variant {
             let copy = folder.join(name);
             fs::write(&copy, &bytes)?;
             if vendored.soname.is_some() {
-                flags.extend([copy.display().to_string(), "-lm".to_owned(), "-lgcc_s".to_owned()]);
+                // In place of what the compiler links by default, which would be the library under its own name.
+                flags.push(copy.display().to_string());
+                flags.extend(["-lm", "-lgcc_s", "-lgcc", "-lc"].map(str::to_owned));
             }
             wheel = wheel.program(&format!("{libs}/{name}"), bytes);
         }
