@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write as _};
 use std::path::Path;
 
+use tempfile::NamedTempFile;
+
 use crate::error::EditError;
 use crate::layout::Layout;
 
@@ -22,7 +24,7 @@ impl Layout {
         bytes
     }
 
-    /// Writes a copy of a file with the edits beside the target, and leaves it to the caller to give it its name.
+    /// Writes a copy of a file with the edits beside the target, which [`finish`] gives its name.
     ///
     /// The copy is the kernel's work where the file system allows it (`copy_file_range`), so that a file of half
     /// a gigabyte with a few changed bytes costs a few bytes.
@@ -30,14 +32,10 @@ impl Layout {
         &self,
         original: &mut File,
         target: &Path,
-    ) -> Result<tempfile::NamedTempFile, EditError> {
-        let directory = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let failed = || EditError::io(format!("write {}", target.display()));
-        let mut copy =
-            tempfile::Builder::new().prefix(".abiaudit-").tempfile_in(directory).map_err(failed())?;
-        self.write_copy(original, copy.as_file_mut()).map_err(failed())?;
-        let permissions = original.metadata().map_err(failed())?.permissions();
-        copy.as_file().set_permissions(permissions).map_err(failed())?;
+    ) -> Result<NamedTempFile, EditError> {
+        let mut copy = beside(target)?;
+        let writing = EditError::io(format!("write {}", target.display()));
+        self.write_copy(original, copy.as_file_mut()).map_err(writing)?;
         Ok(copy)
     }
 
@@ -51,4 +49,21 @@ impl Layout {
         }
         copy.flush()
     }
+}
+
+/// A new file in the directory of the target.
+pub(crate) fn beside(target: &Path) -> Result<NamedTempFile, EditError> {
+    let directory = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let creating = EditError::io(format!("create a file in {}", directory.display()));
+    tempfile::Builder::new().prefix(".abiaudit-").tempfile_in(directory).map_err(creating)
+}
+
+/// Gives a complete file the mode of the original and the name of the target.
+pub(crate) fn finish(file: NamedTempFile, original: &File, target: &Path) -> Result<(), EditError> {
+    let writing = || EditError::io(format!("write {}", target.display()));
+    let permissions = original.metadata().map_err(writing())?.permissions();
+    file.as_file().set_permissions(permissions).map_err(writing())?;
+    file.as_file().sync_all().map_err(writing())?;
+    file.persist(target).map_err(|error| error.error).map_err(writing())?;
+    Ok(())
 }

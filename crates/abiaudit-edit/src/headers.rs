@@ -1,6 +1,6 @@
 //! The file header, program headers and section headers, as fields of one width (gABI chapters 4 and 5).
 
-use crate::abi::{PN_XNUM, PT_LOAD, SHF_ALLOC, SHT_NOBITS, SHT_NULL};
+use crate::abi::{PN_XNUM, PT_LOAD, SHF_ALLOC, SHN_LORESERVE, SHT_NOBITS, SHT_NULL};
 use crate::encoding::Encoding;
 use crate::error::EditError;
 
@@ -101,6 +101,11 @@ impl FileHeader {
         encoding.put(&mut bytes, encoding.by_class(28, 32), word, self.phoff);
         encoding.put(&mut bytes, encoding.by_class(32, 40), word, self.shoff);
         encoding.put(&mut bytes, tail + 4, 2, u64::from(self.phnum));
+        // Extended numbers stay where they are, in section header 0.
+        if self.shnum < u64::from(SHN_LORESERVE) && self.shstrndx < u32::from(SHN_LORESERVE) {
+            encoding.put(&mut bytes, tail + 8, 2, self.shnum);
+            encoding.put(&mut bytes, tail + 10, 2, u64::from(self.shstrndx));
+        }
         bytes
     }
 }

@@ -883,7 +883,7 @@ impl Arrangement<'_, '_> {
 }
 
 /// End of all that headers know of.
-fn owned_end(image: &ElfImage) -> u64 {
+pub(crate) fn owned_end(image: &ElfImage) -> u64 {
     let table = image.header.shoff + image.sections.len() as u64 * image.encoding.section_header_size();
     let sections = image.sections.iter().filter(|s| s.has_bytes()).map(SectionHeader::file_end);
     let segments = image.segments.iter().map(ProgramHeader::file_end);

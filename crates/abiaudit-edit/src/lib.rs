@@ -40,6 +40,7 @@ mod plan;
 mod refusal;
 mod relocations;
 mod strings;
+mod strip;
 mod symbols;
 mod table;
 mod text;
@@ -47,9 +48,11 @@ mod units;
 mod verify;
 mod versions;
 
+use std::borrow::Cow;
+
 pub use encoding::Encoding;
 pub use error::EditError;
-pub use file::edit_file;
+pub use file::{EditedFile, edit_file};
 pub use image::ElfImage;
 pub use layout::{Layout, Move, NewSegment, Options, Warning, Write};
 pub use plan::{
@@ -57,6 +60,7 @@ pub use plan::{
     Visibility,
 };
 pub use refusal::Refusal;
+pub use strip::{Stripped, debug_file, debug_link, strip};
 pub use table::{Extent, Table};
 pub use units::UnitKind;
 pub use verify::{Invariant, Violation, verify};
@@ -68,12 +72,14 @@ pub struct Edited {
     pub bytes: Vec<u8>,
     /// What was done.
     pub layout: Layout,
+    /// Names of the sections that were stripped.
+    pub stripped: Vec<String>,
 }
 
 impl Edited {
     /// Whether the plan found anything to do.
     pub fn is_changed(&self) -> bool {
-        !self.layout.is_empty()
+        !self.layout.is_empty() || !self.stripped.is_empty()
     }
 }
 
@@ -83,13 +89,28 @@ impl Edited {
 /// [`EditError::Refused`] if the plan cannot be carried out without risk, with the reason; [`EditError::Malformed`] if
 /// the file contradicts itself; [`EditError::Unverified`] if the result was wrong, which is a fault of this crate.
 pub fn edit(bytes: &[u8], plan: &EditPlan, options: &Options) -> Result<Edited, EditError> {
-    let image = ElfImage::parse(bytes)?;
-    let layout = plan.lay_out(&image, options)?;
-    let edited = layout.apply(bytes);
-    if !layout.is_empty() {
-        require_verified(bytes, &edited, plan, &layout)?;
+    let (bytes, stripped) = strip_first(bytes, plan)?;
+    let layout = plan.lay_out(&ElfImage::parse(&bytes)?, options)?;
+    if layout.is_empty() {
+        return Ok(Edited { bytes: bytes.into_owned(), layout, stripped });
     }
-    Ok(Edited { bytes: edited, layout })
+    let edited = layout.apply(&bytes);
+    require_verified(&bytes, &edited, plan, &layout)?;
+    Ok(Edited { bytes: edited, layout, stripped })
+}
+
+/// Carries out [`Edit::Strip`], if the plan has it, and names the sections that went.
+fn strip_first<'b>(bytes: &'b [u8], plan: &EditPlan) -> Result<(Cow<'b, [u8]>, Vec<String>), EditError> {
+    let mut current = Cow::Borrowed(bytes);
+    let mut removed = Vec::new();
+    for edit in &plan.edits {
+        if let Edit::Strip { level, debug_link } = edit {
+            let stripped = strip(&current, *level, debug_link.as_ref())?;
+            removed.extend(stripped.removed);
+            current = Cow::Owned(stripped.bytes);
+        }
+    }
+    Ok((current, removed))
 }
 
 pub(crate) fn require_verified(

@@ -9,6 +9,8 @@ mod second;
 mod segments;
 mod unchanged;
 
+pub(crate) use self::segments::violations_of as structure;
+
 use std::fmt;
 
 use serde::Serialize;

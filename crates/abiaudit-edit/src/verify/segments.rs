@@ -16,7 +16,8 @@ pub(super) fn check(case: &Case, violations: &mut Vec<Violation>) {
     check_relro(case, violations);
 }
 
-fn violations_of(image: &ElfImage) -> Vec<Violation> {
+/// What is wrong with one file.
+pub(crate) fn violations_of(image: &ElfImage) -> Vec<Violation> {
     let mut violations = Vec::new();
     check_loads(image, &mut violations);
     check_program_headers(image, &mut violations);
