@@ -3,15 +3,14 @@
 //! `call_once` and exceptions in a process of its own.
 #![allow(clippy::print_stderr, reason = "a skipped test must say so")]
 
+mod common;
+
 use std::path::Path;
 use std::process::Command;
 
-use abiaudit_loader::binding::ObjectId;
-use abiaudit_process::{
-    Cause, Collision, Grade, Opened, Opening, Plan, Platform, Releases, Site, SystemBase, collisions, run,
-};
-use abiaudit_scan::{Options, Subject, scan};
+use abiaudit_process::{Collision, Grade};
 use abiaudit_testing::TestWheel;
+use common::{Inputs, Lab, TAGS};
 
 const MODULE: &str = include_str!("collisions/module.cpp");
 const HIDE_ALL: &str = "{ global: PyInit_*; local: *; };";
@@ -20,15 +19,8 @@ const HIDE_STD: &str =
     "{ global: *; local: extern \"C++\" { std::*; \"typeinfo for std::*\"; \"vtable for std::*\"; }; };";
 const STATIC: &str = "-static-libstdc++";
 
-/// The modules, each the only one of its distribution.
-struct Matrix {
-    _folder: tempfile::TempDir,
-    subjects: Vec<Subject>,
-    names: Vec<&'static str>,
-}
-
 /// `None` without g++.
-fn build(variants: &[(&'static str, &[&str])]) -> Option<Matrix> {
+fn build(variants: &[(&'static str, &[&str])]) -> Option<Inputs> {
     if Command::new("g++").arg("--version").output().is_err() {
         eprintln!("SKIPPED: there is no g++ on this machine");
         return None;
@@ -40,24 +32,23 @@ fn build(variants: &[(&'static str, &[&str])]) -> Option<Matrix> {
     std::fs::write(at("std.map"), HIDE_STD).expect("a file");
     gxx(folder.path(), &["-c", "-fPIC", "-std=c++17", "-o", "module.o", "module.cpp"]);
     vendor(folder.path());
-    let mut subjects = Vec::new();
+    let mut wheels = Vec::new();
     for (name, flags) in variants {
         let output = format!("{name}.so");
         let mut args = vec!["-shared", "-o", &output, "module.o"];
         args.extend(*flags);
         gxx(folder.path(), &args);
         let module = std::fs::read(at(&output)).expect("a module");
-        let mut wheel = TestWheel::new(name, "1", "cp312-cp312-manylinux_2_28_x86_64")
+        let mut wheel = TestWheel::new(name, "1", TAGS)
             .file(&format!("{name}/m.so"), module)
             .file(&format!("{name}/__init__.py"), "from . import m\n");
         if *name == "vendored" {
             let library = std::fs::read(at(VENDORED.1)).expect("the library");
             wheel = wheel.file(&format!("{name}/{}", VENDORED.1), library);
         }
-        let path = wheel.write(folder.path());
-        subjects.extend(scan(&path, &Options::default()).expect("a wheel"));
+        wheels.push(wheel);
     }
-    Some(Matrix { _folder: folder, subjects, names: variants.iter().map(|(name, _)| *name).collect() })
+    Some(Inputs::new(&wheels))
 }
 
 fn gxx(folder: &Path, args: &[&str]) {
@@ -84,63 +75,26 @@ const GLOBAL: (bool, bool) = (true, true);
 const FIRST_GLOBAL: (bool, bool) = (true, false);
 const SECOND_GLOBAL: (bool, bool) = (false, true);
 
-impl Matrix {
-    fn site(&self) -> Site<'_> {
-        Site::new(&self.subjects, Platform::of(&self.subjects).expect("a platform"))
-    }
-
-    fn pairs(&self) -> Vec<(&'static str, &'static str)> {
-        let others = self.names.iter().filter(|name| **name != "dynamic");
-        others.flat_map(|name| [("dynamic", *name), (*name, "dynamic")]).collect()
-    }
-}
-
-/// A site with its base, for many processes.
-struct Lab<'m> {
-    site: Site<'m>,
-    base: SystemBase,
-}
-
-impl<'m> Lab<'m> {
-    fn new(matrix: &'m Matrix) -> Self {
-        let site = matrix.site();
-        let base = SystemBase::new(&site, Releases::default()).expect("a base");
-        Self { site, base }
-    }
-
-    fn collisions(&self, (first, second): (&str, &str), modes: (bool, bool)) -> Vec<String> {
-        let Self { site, base } = self;
-        let opening = |name: &str, global| Opening {
-            opened: Opened::File(site.file_below(&format!("{name}/m.so")).expect("the module")),
-            global,
-            caller: None,
-            cause: Cause::Everything,
-        };
-        let plan =
-            Plan { openings: vec![opening(first, modes.0), opening(second, modes.1)], notes: Vec::new() };
-        let process = run(site, base, &plan);
-        assert_eq!(process.missing, []);
-        assert_eq!(process.fatal().count(), 0, "{first} {second}");
-        let name = |object: ObjectId| match object {
-            ObjectId::File(file) => site.files[file as usize].short_path().to_owned(),
-            ObjectId::System(library) => base.soname(library as usize).to_owned(),
-        };
-        let all = collisions(site, base, &plan, &process);
-        let bad = all.iter().filter(|collision| collision.grade() > Grade::Performance);
-        let line = |collision: &Collision| match collision {
-            Collision::Facets { victim, ids, numbering, .. } => {
-                format!("facets of {}: {} and {}", name(*victim), name(*ids), name(*numbering))
-            }
-            Collision::Once { user, proxy, variable } => {
-                format!("once of {}: {} and {}", name(*user), name(*proxy), name(*variable))
-            }
-            Collision::PrivateUnwinder { object, other, .. } => {
-                format!("unwinder of {}: {}", name(*object), name(*other))
-            }
-            other => format!("{other:?}"),
-        };
-        bad.map(line).collect()
-    }
+/// What is worse than duplicated state and lost time, a line each.
+fn bad(lab: &Lab<'_>, (first, second): (&str, &str), modes: (bool, bool)) -> Vec<String> {
+    let (process, all) = lab.open(&[(first, modes.0), (second, modes.1)]);
+    assert_eq!(process.missing, []);
+    assert_eq!(process.fatal().count(), 0, "{first} {second}");
+    let name = |object| lab.name(object);
+    let bad = all.iter().filter(|collision| collision.grade() > Grade::Performance);
+    let line = |collision: &Collision| match collision {
+        Collision::Facets { victim, ids, numbering, .. } => {
+            format!("facets of {}: {} and {}", name(*victim), name(*ids), name(*numbering))
+        }
+        Collision::Once { user, proxy, variable } => {
+            format!("once of {}: {} and {}", name(*user), name(*proxy), name(*variable))
+        }
+        Collision::PrivateUnwinder { object, other, .. } => {
+            format!("unwinder of {}: {}", name(*object), name(*other))
+        }
+        other => format!("{other:?}"),
+    };
+    bad.map(line).collect()
 }
 
 /// What a pair comes to with modes local-local, global-global, global-local, local-global.
@@ -182,12 +136,13 @@ fn copies_of_libstdcxx_collide_as_they_do() {
             ],
         ),
     ];
-    let Some(matrix) = build(variants) else { return };
-    let lab = Lab::new(&matrix);
-    for pair in matrix.pairs() {
+    let Some(inputs) = build(variants) else { return };
+    let lab = inputs.lab();
+    let others = variants.iter().map(|(name, _)| *name).filter(|name| *name != "dynamic");
+    for pair in others.flat_map(|name| [("dynamic", name), (name, "dynamic")]) {
         for (modes, expected) in [LOCAL, GLOBAL, FIRST_GLOBAL, SECOND_GLOBAL].into_iter().zip(expected(pair))
         {
-            let found = lab.collisions(pair, modes);
+            let found = bad(&lab, pair, modes);
             let kinds: Vec<&str> = found.iter().filter_map(|line| line.split(' ').next()).collect();
             let fits = match expected {
                 None => found.is_empty(),
@@ -200,14 +155,14 @@ fn copies_of_libstdcxx_collide_as_they_do() {
 
 #[test]
 fn both_providers_are_named() {
-    let Some(matrix) = build(&[("dynamic", &[]), ("exported", &[STATIC])]) else { return };
-    let lab = Lab::new(&matrix);
+    let Some(inputs) = build(&[("dynamic", &[]), ("exported", &[STATIC])]) else { return };
+    let lab = inputs.lab();
     assert_eq!(
-        lab.collisions(("exported", "dynamic"), LOCAL),
+        bad(&lab, ("exported", "dynamic"), LOCAL),
         ["facets of libstdc++.so.6: exported/m.so and libstdc++.so.6"]
     );
     assert_eq!(
-        lab.collisions(("dynamic", "exported"), LOCAL),
+        bad(&lab, ("dynamic", "exported"), LOCAL),
         ["facets of exported/m.so: libstdc++.so.6 and exported/m.so"]
     );
 }
@@ -216,10 +171,10 @@ fn both_providers_are_named() {
 fn two_exported_copies_collide_with_each_other() {
     let variants: &[(&str, &[&str])] =
         &[("one", &[STATIC]), ("other", &[STATIC]), ("symbolic", &[STATIC, "-Wl,-Bsymbolic"])];
-    let Some(matrix) = build(variants) else { return };
-    let lab = Lab::new(&matrix);
-    assert_eq!(lab.collisions(("one", "other"), LOCAL), ["facets of other/m.so: one/m.so and other/m.so"]);
-    assert!(lab.collisions(("one", "other"), GLOBAL).is_empty());
-    assert!(!lab.collisions(("one", "symbolic"), GLOBAL).is_empty());
-    assert!(lab.collisions(("symbolic", "one"), GLOBAL).is_empty());
+    let Some(inputs) = build(variants) else { return };
+    let lab = inputs.lab();
+    assert_eq!(bad(&lab, ("one", "other"), LOCAL), ["facets of other/m.so: one/m.so and other/m.so"]);
+    assert!(bad(&lab, ("one", "other"), GLOBAL).is_empty());
+    assert!(!bad(&lab, ("one", "symbolic"), GLOBAL).is_empty());
+    assert!(bad(&lab, ("symbolic", "one"), GLOBAL).is_empty());
 }

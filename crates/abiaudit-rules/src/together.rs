@@ -143,7 +143,7 @@ fn key(collision: &Collision) -> (u8, u8, BTreeSet<ObjectId>, String) {
         Collision::UnwinderInterposed { .. } => (2, 0, ""),
         Collision::PrivateUnwinder { .. } => (3, 0, ""),
         Collision::CxxAbis { .. } => (4, 0, ""),
-        Collision::StateDuplicated { symbol, .. } => (5, 0, symbol.as_str()),
+        Collision::StateDuplicated { .. } => (5, 0, ""),
         Collision::OpenMp { used, first, .. } => {
             let variant = match used {
                 OpenMpUse::Both => 0,

@@ -18,19 +18,21 @@ pub(super) fn find(bound: &Bound<'_>) -> Vec<Collision> {
     let mut found = Vec::new();
     for reference in bound.references(PROXY) {
         let (user, Some(proxy)) = (reference.from, reference.provider) else { continue };
-        let split = VARIABLES.iter().find_map(|variable| {
-            let (set, read) = (used_by(bound, user, variable)?, used_by(bound, proxy, variable)?);
-            (set != read).then_some(set)
-        });
-        found.extend(split.map(|variable| Collision::Once { user, proxy, variable }));
+        let Some((symbol, variable)) = set_by(bound, user, reference.own) else { continue };
+        let read = bound.reference(proxy, symbol).map_or(Some(proxy), |reference| reference.provider);
+        if read.is_some_and(|read| read != variable) {
+            found.push(Collision::Once { user, proxy, variable });
+        }
     }
     found
 }
 
-/// Whose variable the code of an object uses. Without a reference it is its own, hidden one.
-fn used_by(bound: &Bound<'_>, code: ObjectId, variable: &str) -> Option<ObjectId> {
-    match bound.reference(code, variable) {
-        Some(reference) => reference.provider,
-        None => Some(code),
-    }
+/// Which variable an object sets, and whose that is. An object that has the proxy and no reference to a variable has the
+/// variables too, hidden; what has neither uses something older than these variables.
+fn set_by(bound: &Bound<'_>, user: ObjectId, has_proxy: bool) -> Option<(&'static str, ObjectId)> {
+    let referred = VARIABLES.into_iter().find_map(|variable| {
+        let reference = bound.reference(user, variable)?;
+        Some((variable, reference.provider?))
+    });
+    referred.or_else(|| has_proxy.then_some((VARIABLES[0], user)))
 }

@@ -28,7 +28,6 @@ use abiaudit_process::Collision;
 
 use super::abi201_exported_cxx_runtime::HIDE;
 use crate::audit::Audit;
-use crate::demangle;
 use crate::finding::{Evidence, Sink};
 
 super::rule!("ABI208", "cxx-runtimes-collide", Error, "abi208_cxx_runtimes_collide.rs");
@@ -37,15 +36,14 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     for meeting in &audit.beside.meetings {
         let Collision::Facets { victim, ids, numbering, shared, own } = &meeting.collision else { continue };
         let message = format!(
-            "{} and {} are two libstdc++ in one process, and locale facets of {} are numbered by both: streams print nothing or crash, {}",
+            "two libstdc++ number the locale facets of {}, {} and {}: streams print nothing or crash, {}",
+            meeting.name(*victim),
             meeting.name(*ids),
             meeting.name(*numbering),
-            meeting.name(*victim),
             meeting.when
         );
-        let symbols = [(shared, *ids), (own, *numbering)].map(|(id, by)| {
-            Evidence::symbol(id).with_note(format!("{}, numbered by {}", demangle(id), meeting.name(by)))
-        });
+        let symbols = [(shared, *ids), (own, *numbering)]
+            .map(|(id, by)| Evidence::symbol(id).with_note(format!("numbered by {}", meeting.name(by))));
         sink.member(&meeting.member, message).help(meeting.help(HIDE)).evidence(symbols).evidence(
             meeting.evidence(&[
                 (*ids, "its ids serve the process"),

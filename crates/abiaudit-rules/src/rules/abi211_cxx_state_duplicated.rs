@@ -28,18 +28,24 @@ super::rule!("ABI211", "cxx-state-duplicated", Info, "abi211_cxx_state_duplicate
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
     for meeting in &audit.beside.meetings {
         let Collision::StateDuplicated { symbol, providers } = &meeting.collision else { continue };
+        let others = meeting.more.iter().filter_map(|collision| match collision {
+            Collision::StateDuplicated { symbol, .. } => Some(symbol),
+            _ => None,
+        });
+        let symbols: Vec<&String> = [symbol].into_iter().chain(others).collect();
+        let what: Vec<String> = symbols.iter().map(|symbol| demangle(symbol)).collect();
         let names: Vec<String> = providers.iter().map(|provider| meeting.name(*provider)).collect();
         let message = format!(
-            "{} exists {} times, {}: in {}",
-            demangle(symbol),
+            "{} are there {} times, in {}, {}",
+            what.join(", "),
             names.len(),
-            meeting.when,
-            names.join(", ")
+            names.join(" and "),
+            meeting.when
         );
         let about: Vec<_> = providers.iter().map(|provider| (*provider, "has one")).collect();
         sink.member(&meeting.member, message)
             .help(meeting.help("link libstdc++ dynamically, so that there is one"))
-            .evidence([Evidence::symbol(symbol)])
+            .evidence(symbols.into_iter().map(Evidence::symbol))
             .evidence(meeting.evidence(&about));
     }
 }
