@@ -93,10 +93,6 @@ pub(crate) struct Group {
 }
 
 impl Section {
-    pub fn is_allocated(&self) -> bool {
-        self.flags.0 & elf::SHF_ALLOC.0 != 0
-    }
-
     /// Can the program write to it once it runs? What only the dynamic loader writes to (`.data.rel.ro`, and the
     /// pointers to personality routines) is no state.
     pub fn is_state(&self) -> bool {

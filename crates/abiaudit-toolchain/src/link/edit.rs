@@ -29,6 +29,51 @@ pub struct Edited {
 const SHARED_ONLY: &[&str] =
     &["stdc++", "gcc_s", "c", "m", "pthread", "dl", "rt", "util", "resolv", "mvec", "anl", "atomic"];
 
+/// Options whose value is the next word, which may look like a file of the toolchain and is not to be replaced.
+const VALUED: &[&str] = &[
+    "-o",
+    "--output",
+    "-soname",
+    "--soname",
+    "-h",
+    "-rpath",
+    "--rpath",
+    "-rpath-link",
+    "--rpath-link",
+    "-L",
+    "-m",
+    "-plugin",
+    "--plugin",
+    "-plugin-opt",
+    "--plugin-opt",
+    "-dynamic-linker",
+    "--dynamic-linker",
+    "-I",
+    "-e",
+    "--entry",
+    "-u",
+    "--undefined",
+    "-init",
+    "-fini",
+    "-Map",
+    "--Map",
+    "-T",
+    "--script",
+    "-R",
+    "-y",
+    "-Y",
+    "-f",
+    "-F",
+    "-A",
+    "-b",
+    "--version-script",
+    "--dynamic-list",
+    "--defsym",
+    "--wrap",
+    "--sysroot",
+    "--exclude-libs",
+];
+
 /// What the arguments make, on the target's architecture.
 pub fn output_kind(arguments: &[OsString], arch: &str) -> OutputKind {
     // A compiler for another machine may run in the same environment (`-m32`, a cross compiler).
@@ -107,10 +152,7 @@ pub fn edit(
                     editor.out.extend(keyword.cloned());
                 }
             }
-            // Values that must not be taken for files.
-            Some(
-                "-o" | "-soname" | "-h" | "-rpath" | "-rpath-link" | "-L" | "-m" | "-plugin" | "-e" | "-u",
-            ) => {
+            Some(text) if VALUED.contains(&text) => {
                 editor.out.push(word.clone());
                 editor.out.extend(words.next().cloned());
             }
