@@ -12,6 +12,8 @@ pub(crate) enum Status {
     Ok,
     /// No native code and nothing wrong.
     Pure,
+    /// Nothing in it could be judged.
+    NotJudged,
     Fail,
     /// It could not be audited.
     Unreadable,
@@ -22,6 +24,7 @@ impl Status {
         match self {
             Self::Ok => "ok",
             Self::Pure => "pure",
+            Self::NotJudged => "not judged",
             Self::Fail => "FAIL",
             Self::Unreadable => "ERROR",
         }
@@ -38,8 +41,8 @@ pub(crate) struct Headline {
     pub(crate) detail: String,
 }
 
-/// Judges `wheel`: it fails when a finding reaches `fail_on`, or when its claim does not hold and no suppressed error
-/// excuses that.
+/// Judges `wheel`: it fails when a finding reaches `fail_on`, as the exit code does. A claim that does not hold is said
+/// in any case, and why nothing failed: its error is suppressed, or the rule did not run or was made lighter.
 pub(crate) fn headline(wheel: &Wheel, fail_on: Severity) -> Headline {
     if let Some(error) = &wheel.error {
         return Headline { status: Status::Unreadable, detail: format!(": {}", brief(&error.message)) };
@@ -48,7 +51,7 @@ pub(crate) fn headline(wheel: &Wheel, fail_on: Severity) -> Headline {
     let excused = wheel.findings.iter().any(|f| f.suppressed.is_some() && f.severity == Severity::Error);
     let broken_claim = wheel.verdict.as_ref().filter(|verdict| !verdict.claim_ok);
 
-    if let Some(verdict) = broken_claim.filter(|_| failing || !excused) {
+    if let Some(verdict) = broken_claim.filter(|_| failing) {
         return Headline {
             status: Status::Fail,
             detail: format!(": {}", claim_against_content(verdict, wheel)),
@@ -58,11 +61,15 @@ pub(crate) fn headline(wheel: &Wheel, fail_on: Severity) -> Headline {
     if failing {
         return Headline { status: Status::Fail, detail: format!(": {counts}") };
     }
-    let status = if wheel.pure { Status::Pure } else { Status::Ok };
-    let mut detail = match (&wheel.verdict, broken_claim) {
-        (_, Some(verdict)) => format!(" (suppressed: {})", claim_against_content(verdict, wheel)),
-        (Some(verdict), None) => how_it_holds(verdict, wheel),
-        (None, None) => String::new(),
+    let (status, mut detail) = match (&wheel.verdict, broken_claim, &wheel.not_judged) {
+        (_, Some(verdict), _) => {
+            let why = if excused { "suppressed" } else { "by the rules that ran; not judged" };
+            (Status::Ok, format!(" ({why}: {})", claim_against_content(verdict, wheel)))
+        }
+        (Some(verdict), None, _) => (Status::Ok, how_it_holds(verdict, wheel)),
+        (None, None, Some(reason)) => (Status::NotJudged, format!(": {}", brief(reason))),
+        (None, None, None) if wheel.pure => (Status::Pure, String::new()),
+        (None, None, None) => (Status::Ok, String::new()),
     };
     if !counts.is_empty() {
         detail.push_str(", ");
@@ -187,10 +194,28 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_claim_fails_even_without_a_finding() {
+    fn a_broken_claim_fails_with_its_finding() {
         let expected = "FAIL: claims manylinux_2_28, honours manylinux_2_35";
-        assert_eq!(line(&wheel(false, &[]), Severity::Error), expected);
         assert_eq!(line(&wheel(false, &[(Severity::Error, false)]), Severity::Error), expected);
+    }
+
+    /// The exit code is 0 then: the rules that would have failed were not selected.
+    #[test]
+    fn a_broken_claim_that_no_rule_speaks_of_is_said_and_fails_nothing() {
+        let expected =
+            "ok (by the rules that ran; not judged: claims manylinux_2_28, honours manylinux_2_35)";
+        assert_eq!(line(&wheel(false, &[]), Severity::Error), expected);
+        let expected = format!("{expected}, 1 warning");
+        assert_eq!(line(&wheel(false, &[(Severity::Warning, false)]), Severity::Error), expected);
+    }
+
+    #[test]
+    fn what_could_not_be_judged_is_not_ok() {
+        let other =
+            Wheel { verdict: None, not_judged: Some("not a Linux wheel".to_owned()), ..wheel(true, &[]) };
+        assert_eq!(line(&other, Severity::Error), "not judged: not a Linux wheel");
+        let broken = Wheel { findings: wheel(true, &[(Severity::Error, false)]).findings, ..other };
+        assert_eq!(line(&broken, Severity::Error), "FAIL: 1 error");
     }
 
     #[test]

@@ -117,6 +117,10 @@ pub struct Wheel {
     /// The wheel has no native code.
     #[serde(default)]
     pub pure: bool,
+    /// Why the content was not judged, though it could be read: a wheel for another system, an architecture that no policy
+    /// covers. `null` when there is a verdict or nothing to judge.
+    #[serde(default)]
+    pub not_judged: Option<String>,
     /// What the content honours; `null` for a pure wheel and when the wheel could not be audited.
     pub verdict: Option<Verdict>,
     /// The ELF objects, by member.

@@ -77,6 +77,7 @@ pub(crate) fn write_headline(
     let line = headline(wheel, options.fail_on);
     let style = match line.status {
         Status::Ok | Status::Pure => GOOD,
+        Status::NotJudged => DIM,
         Status::Fail | Status::Unreadable => BAD,
     };
     let status = painted(options, style, line.status.word());

@@ -192,6 +192,25 @@ impl<'a> Audit<'a> {
         self.subject.name_and_version().map(|(name, _)| normalize_name(&name)).unwrap_or_default()
     }
 
+    /// Why there is no verdict on an input that has native code, for Linux or for another system.
+    pub fn not_judged(&self) -> Option<String> {
+        if self.verdict.is_some() {
+            return None;
+        }
+        let machines: BTreeSet<String> =
+            self.loadable().map(|(_, entry)| entry.object.identity.machine_name()).collect();
+        if machines.is_empty() {
+            let elsewhere = |tag: &PlatformTag| !tag.is_linux() && *tag != PlatformTag::Any;
+            let foreign = !self.platform_tags.is_empty() && self.platform_tags.iter().all(elsewhere);
+            return foreign.then(|| "not a Linux wheel".to_owned());
+        }
+        let machines = machines.into_iter().collect::<Vec<_>>().join(", ");
+        Some(match self.platform {
+            Some(platform) => format!("its native code is for {machines}, not for {}", platform.arch.tag()),
+            None => format!("no policy covers {machines}"),
+        })
+    }
+
     /// The input claims to be for any platform and has no native code.
     pub fn is_pure(&self) -> bool {
         self.objects.is_empty()

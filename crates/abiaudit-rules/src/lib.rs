@@ -39,7 +39,7 @@ pub use lost_references::{Loss, LostReference, LostReferences};
 pub use platform::{Claim, Platform};
 pub use python::{EntryPoint, Extension};
 pub use references::{OpenReference, Outlook};
-pub use registry::{RULES, UnknownRule, distance, find, is_selected, run, validate};
+pub use registry::{RULES, UnknownRule, distance, find, is_selected, run, selects, validate};
 pub use rule::Rule;
 pub use settings::{Ignore, Settings};
 pub use symbol_tables::since;

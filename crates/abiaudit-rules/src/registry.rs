@@ -109,7 +109,7 @@ pub fn validate(selector: &str) -> Result<(), UnknownRule> {
 }
 
 /// A selector means this rule.
-pub(crate) fn selects(selector: &str, rule: &Rule) -> bool {
+pub fn selects(selector: &str, rule: &Rule) -> bool {
     let prefix =
         selector.len() >= 3 && rule.id.to_ascii_lowercase().starts_with(&selector.to_ascii_lowercase());
     prefix || selector == rule.name

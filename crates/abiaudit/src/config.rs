@@ -1,12 +1,14 @@
 //! The configuration file: `[tool.abiaudit]` in pyproject.toml, or abiaudit.toml.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use abiaudit_policy::{Overlay, Provider};
 use abiaudit_rules::{Ignore, Settings, Severity, validate};
 use anyhow::{Context, anyhow, bail};
 use serde::Deserialize;
+
+use crate::calendar::is_date;
 
 /// The keys of the table.
 #[derive(Debug, Default, Deserialize)]
@@ -32,6 +34,20 @@ pub struct Config {
     pub providers: Vec<Provider>,
     /// Custom policy, laid over the built-in ones.
     pub policy: Overlay,
+    /// The file that it was read from, for messages.
+    #[serde(skip)]
+    file: PathBuf,
+}
+
+/// What is read of a pyproject.toml.
+#[derive(Deserialize)]
+struct PyProject {
+    tool: Option<Tool>,
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    abiaudit: Option<Config>,
 }
 
 /// One ignore; the reason is mandatory.
@@ -65,49 +81,48 @@ pub fn load(source: &Source<'_>) -> anyhow::Result<Config> {
         return Ok(Config::default());
     }
     if let Some(path) = source.file {
-        let table = read_table(path)?;
-        let table = table.ok_or_else(|| anyhow!("{} has no [tool.abiaudit] table", path.display()))?;
-        return parse(table, path);
+        let config = read(path)?;
+        return config.ok_or_else(|| anyhow!("{} has no [tool.abiaudit] table", path.display()));
     }
     let start = std::env::current_dir().context("cannot tell the current directory")?;
     for directory in start.ancestors() {
         for name in ["abiaudit.toml", "pyproject.toml"] {
             let path = directory.join(name);
             if path.is_file()
-                && let Some(table) = read_table(&path)?
+                && let Some(config) = read(&path)?
             {
-                return parse(table, &path);
+                return Ok(config);
             }
         }
     }
     Ok(Config::default())
 }
 
-/// The table, `None` for a pyproject.toml that has none of ours.
-fn read_table(path: &Path) -> anyhow::Result<Option<toml::Table>> {
+/// The configuration in a file, `None` for a pyproject.toml that has no table of ours.
+fn read(path: &Path) -> anyhow::Result<Option<Config>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let document: toml::Table =
-        text.parse().map_err(|e: toml::de::Error| anyhow!("{}: {}", path.display(), e.message()))?;
-    if path.file_name().is_some_and(|name| name == "pyproject.toml") {
-        let tool = document.get("tool").and_then(toml::Value::as_table);
-        return Ok(tool.and_then(|t| t.get("abiaudit")).and_then(toml::Value::as_table).cloned());
-    }
-    Ok(Some(document))
+    parse(&text, path)
 }
 
-fn parse(table: toml::Table, path: &Path) -> anyhow::Result<Config> {
-    let config: Config = table
-        .try_into()
-        .map_err(|e: toml::de::Error| anyhow!("{}: {}", path.display(), explain(e.message())))?;
-    for entry in &config.ignores {
-        if entry.reason.trim().is_empty() {
-            bail!("{}: the ignore of {} gives no reason", path.display(), entry.rule);
-        }
-        if let Some(date) = entry.expires.as_deref().filter(|d| !is_date(d)) {
-            bail!("{}: the ignore of {} expires {date:?}; expected YYYY-MM-DD", path.display(), entry.rule);
-        }
-    }
-    Ok(config)
+fn parse(text: &str, path: &Path) -> anyhow::Result<Option<Config>> {
+    let config = if path.file_name().is_some_and(|name| name == "pyproject.toml") {
+        toml::from_str::<PyProject>(text).map(|project| project.tool.and_then(|tool| tool.abiaudit))
+    } else {
+        toml::from_str::<Config>(text).map(Some)
+    };
+    let config = config.map_err(|error| anyhow!("{}{}", path.display(), located(text, &error)))?;
+    Ok(config.map(|config| Config { file: path.to_owned(), ..config }))
+}
+
+/// `:3: unknown key ..., in "fail_on = 3"`: the line, what is wrong with it, and the line itself.
+fn located(text: &str, error: &toml::de::Error) -> String {
+    let message = explain(error.message());
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
+        return format!(": {message}");
+    };
+    let number = before.matches('\n').count();
+    let line = text.lines().nth(number).unwrap_or_default().trim();
+    format!(":{}: {message}, in {line:?}", number + 1)
 }
 
 /// serde lists all keys that it expected; the nearest one is what the user meant.
@@ -124,30 +139,39 @@ fn explain(message: &str) -> String {
     }
 }
 
-fn is_date(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let number = |text: &str, digits: usize, range: std::ops::RangeInclusive<u32>| {
-        text.len() == digits && text.parse().is_ok_and(|n: u32| range.contains(&n))
-    };
-    matches!(parts.as_slice(), [y, m, d] if number(y, 4, 1970..=9999) && number(m, 2, 1..=12) && number(d, 2, 1..=31))
-}
-
 impl Config {
     /// The settings of an audit. Expiries are compared with `today`, which is asked for only if there are any.
+    ///
+    /// # Errors
+    /// A value that means nothing, with the file and the key.
     pub fn settings(&self, today: impl FnOnce() -> Option<String>) -> anyhow::Result<Settings> {
+        self.check_ignores()?;
+        let at = |key: &str| self.at(key);
         let mut settings = Settings::default();
-        settings.policies = settings.policies.with_overlay(&self.policy).context("in the custom policy")?;
+        settings.policies = settings.policies.with_overlay(&self.policy).with_context(|| at("policy"))?;
         settings.providers = settings.providers.with(&self.providers);
+        if let Some(target) = &self.target {
+            settings.policies.target(target).with_context(|| at("target"))?;
+        }
         settings.target.clone_from(&self.target);
         settings.assume_installed =
             self.assume_installed.iter().map(|n| abiaudit_policy::normalize_name(n)).collect();
-        settings.size_budget = self.size_budget.as_deref().map(parse_size).transpose()?;
+        settings.size_budget =
+            self.size_budget.as_deref().map(parse_size).transpose().with_context(|| at("size-budget"))?;
+        for (key, selectors) in [("select", &self.select), ("ignore", &self.ignore)] {
+            selectors.iter().try_for_each(|selector| validate(selector)).with_context(|| at(key))?;
+        }
         settings.select.clone_from(&self.select);
         settings.ignore.clone_from(&self.ignore);
+        if let Some(severity) = &self.fail_on {
+            parse_severity(severity).with_context(|| at("fail-on"))?;
+        }
         for (rule, severity) in &self.severity {
+            let at = || at(&format!("severity.{rule}"));
+            validate(rule).with_context(at)?;
             let severity = match severity.as_str() {
                 "off" => None,
-                other => Some(parse_severity(other)?),
+                other => Some(parse_severity(other).with_context(at)?),
             };
             settings.severities.insert(rule.clone(), severity);
         }
@@ -156,6 +180,29 @@ impl Config {
             settings.today = today();
         }
         Ok(settings)
+    }
+
+    fn check_ignores(&self) -> anyhow::Result<()> {
+        for (number, entry) in self.ignores.iter().enumerate() {
+            let at = |key: &str| self.at(&format!("ignores[{number}].{key}"));
+            validate(&entry.rule).with_context(|| at("rule"))?;
+            if entry.reason.trim().is_empty() {
+                bail!("{}: the ignore of {} gives no reason", at("reason"), entry.rule);
+            }
+            if let Some(date) = entry.expires.as_deref().filter(|date| !is_date(date)) {
+                bail!(
+                    "{}: {date:?}, when the ignore of {} expires, is no day; expected YYYY-MM-DD",
+                    at("expires"),
+                    entry.rule
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// A key and the file that has it.
+    fn at(&self, key: &str) -> String {
+        format!("{}: {key}", self.file.display())
     }
 }
 
@@ -223,24 +270,69 @@ mod tests {
     use super::*;
 
     fn config(text: &str) -> anyhow::Result<Config> {
-        parse(text.parse().expect("toml"), Path::new("abiaudit.toml"))
+        parse(text, Path::new("abiaudit.toml")).map(|config| config.expect("a configuration"))
+    }
+
+    /// What is wrong with it, read or used.
+    fn error(text: &str) -> String {
+        let error = match config(text) {
+            Ok(config) => config.settings(|| None).expect_err("must fail"),
+            Err(error) => error,
+        };
+        format!("{error:#}")
     }
 
     #[test]
     fn an_unknown_key_names_the_nearest() {
-        let error = config("fail_on = 'error'").expect_err("must fail").to_string();
-        assert_eq!(error, "abiaudit.toml: unknown key \"fail_on\"; the nearest is \"fail-on\"");
-        let error =
-            config("[[ignores]]\nrule='ABI1'\nreson='x'\nreason='y'").expect_err("must fail").to_string();
-        assert!(error.contains("the nearest is \"reason\""), "{error}");
+        assert_eq!(
+            error("\nfail_on = 'error'"),
+            "abiaudit.toml:2: unknown key \"fail_on\"; the nearest is \"fail-on\", in \"fail_on = 'error'\""
+        );
+        let nested = error("[[ignores]]\nrule='ABI1'\nreson='x'\nreason='y'");
+        assert!(
+            nested.starts_with("abiaudit.toml:3: ") && nested.contains("the nearest is \"reason\""),
+            "{nested}"
+        );
+    }
+
+    /// The file, and the key or the line that has it.
+    #[test]
+    fn every_error_says_where_it_is() {
+        let wrong = [
+            (
+                "select = 3",
+                "abiaudit.toml:1: invalid type: integer `3`, expected a sequence, in \"select = 3\"",
+            ),
+            ("select = ['ABI9']", "abiaudit.toml: select: unknown rule \"ABI9\""),
+            ("ignore = ['ABI9']", "abiaudit.toml: ignore: unknown rule \"ABI9\""),
+            ("target = 'manylinux_9'", "abiaudit.toml: target: "),
+            ("fail-on = 'fatal'", "abiaudit.toml: fail-on: unknown severity \"fatal\""),
+            ("size-budget = 'big'", "abiaudit.toml: size-budget: \"big\" is not a size"),
+            ("[severity]\nABI101 = 'loud'", "abiaudit.toml: severity.ABI101: unknown severity \"loud\""),
+            ("[severity]\nABI9 = 'off'", "abiaudit.toml: severity.ABI9: unknown rule \"ABI9\""),
+            ("[[ignores]]\nrule='ABI9'\nreason='x'", "abiaudit.toml: ignores[0].rule: unknown rule \"ABI9\""),
+            ("[[ignores]]\nrule='ABI101'", "abiaudit.toml:1: missing field `reason`"),
+            ("[[ignores]]\nrule='ABI101'\nreason=' '", "abiaudit.toml: ignores[0].reason: "),
+            ("[[policy.ceilings]]\nfamily='X'\nat_most='y'\nreason='z'", "abiaudit.toml: policy: "),
+            ("a = ", "abiaudit.toml:1: "),
+        ];
+        for (text, expected) in wrong {
+            assert!(error(text).starts_with(expected), "{text}: {}", error(text));
+        }
+        let project =
+            parse("[tool.abiaudit]\nselect = 3", Path::new("pyproject.toml")).expect_err("must fail");
+        assert!(project.to_string().starts_with("pyproject.toml:2: "), "{project}");
+        assert!(parse("[tool.other]\nx = 1", Path::new("pyproject.toml")).expect("toml").is_none());
     }
 
     #[test]
-    fn ignores_need_reasons_and_real_dates() {
-        assert!(config("[[ignores]]\nrule='ABI101'").is_err());
-        assert!(config("[[ignores]]\nrule='ABI101'\nreason=' '").is_err());
-        assert!(config("[[ignores]]\nrule='ABI101'\nreason='x'\nexpires='soon'").is_err());
-        assert!(config("[[ignores]]\nrule='ABI101'\nreason='x'\nexpires='2027-01-31'").is_ok());
+    fn ignores_expire_on_days_that_there_are() {
+        let expiring = |date: &str| format!("[[ignores]]\nrule='ABI101'\nreason='x'\nexpires='{date}'");
+        for date in ["soon", "2027-02-31", "2027-13-01"] {
+            assert!(error(&expiring(date)).starts_with("abiaudit.toml: ignores[0].expires: "), "{date}");
+        }
+        let settings = config(&expiring("2027-01-31")).expect("toml").settings(|| None).expect("settings");
+        assert_eq!(settings.suppressions[0].expires.as_deref(), Some("2027-01-31"));
     }
 
     /// The page shows every key, and every key that it shows is real.
@@ -250,8 +342,8 @@ mod tests {
         let text =
             page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
         let document: toml::Table = text.parse().expect("toml");
-        let table = document["tool"]["abiaudit"].as_table().expect("a table").clone();
-        let config = parse(table, Path::new("pyproject.toml")).expect("a valid configuration");
+        let config = parse(text, Path::new("pyproject.toml")).expect("a valid configuration");
+        let config = config.expect("a table");
         check(&config.settings(|| None).expect("settings")).expect("known rules and targets");
         for key in [
             "target",

@@ -27,6 +27,7 @@ pub fn wheel(audit: &Audit<'_>, findings: &[Finding]) -> model::Wheel {
         arch: audit.platform.map(|p| p.arch.tag().to_owned()),
         libc: audit.platform.map(|p| p.libc.to_string()),
         pure: audit.is_pure(),
+        not_judged: audit.not_judged(),
         verdict: audit.verdict.as_ref().map(|v| verdict(audit, v)),
         objects: audit.objects.iter().map(object).collect(),
         external: audit.externals.iter().map(|e| external(audit, e)).collect(),

@@ -1,6 +1,7 @@
 //! The `abiaudit` command: arguments in, exit code out. What it says is computed in the other crates.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command talks to its caller")]
 
+mod calendar;
 mod cli;
 mod commands;
 mod config;

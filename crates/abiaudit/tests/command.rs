@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use abiaudit_testing::TestWheel;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -356,4 +357,82 @@ fn the_program_describes_itself() {
     let folder = folder();
     assert_eq!(run(abiaudit().arg("man").arg(folder.path())).code, Some(0));
     assert!(names(folder.path()).contains(&"abiaudit-check.1".to_owned()));
+}
+
+#[test]
+fn tags_libraries_and_readable_names_are_explained() {
+    let explained = |query: &str, words: &[&str]| {
+        let result = run(abiaudit().args(["explain", query]));
+        assert_eq!(result.code, Some(0), "{query}: {}", result.stderr);
+        for word in words {
+            assert!(result.stdout.contains(word), "{query}: no {word:?} in {}", result.stdout);
+        }
+    };
+    explained(
+        "manylinux_2_28_x86_64",
+        &["glibc 2.28 or newer", "GLIBCXX_3.4.24", "libstdc++.so.6", "Debian 10"],
+    );
+    explained("manylinux2014", &["manylinux_2_17 (manylinux2014)", "aarch64", "on x86_64"]);
+    explained(
+        "cp312-cp312-musllinux_1_2_aarch64",
+        &["musl 1.2 or newer", "libc.musl-aarch64.so.1", "Alpine"],
+    );
+    explained("linux_x86_64", &["promises nothing"]);
+    explained("libfoo.so.1", &["no platform tag promises it", "copy it into the wheel", "ABI103"]);
+    explained("ld-linux-x86-64.so.2", &["the dynamic loader"]);
+    explained("std::filesystem::copy", &["_ZNSt10filesystem4copyERKNS_4pathES2_", "@@GLIBCXX_3.4.26"]);
+    let json = run(abiaudit().args(["explain", "--json", "manylinux_2_28_x86_64", "libfoo.so.1"])).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json[0]["about"], &json[1]["about"]), (&"tag".into(), &"library".into()));
+}
+
+#[test]
+fn ignores_that_do_nothing_are_told() {
+    let folder = folder();
+    let wheel = honest().elf("honest/stack.so", &extension("GLIBC_2.17").stack(7)).write(folder.path());
+    let config = folder.path().join("abiaudit.toml");
+    let notes = |ignore: &str, arguments: &[&str]| {
+        fs::write(&config, format!("[[ignores]]\nreason = 'known'\n{ignore}")).expect("a file");
+        let mut command = abiaudit();
+        command.arg("check").arg(&wheel).arg("--config").arg(&config).args(arguments);
+        // 2027-02-01
+        let stderr = run(command.env("SOURCE_DATE_EPOCH", "1801440000")).stderr;
+        stderr.lines().filter_map(|line| line.strip_prefix("note: ").map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert!(notes("rule = 'ABI501'", &[]).is_empty(), "it is of use");
+    assert_eq!(
+        notes("rule = 'ABI502'\nmember = 'honest/*'", &[]),
+        [
+            "the ignore of ABI502 (member honest/*): no finding matches it; remove it if that is so for all your wheels"
+        ]
+    );
+    assert!(notes("rule = 'ABI502'", &["--select", "ABI501"]).is_empty(), "its rule did not run");
+    assert_eq!(
+        notes("rule = 'ABI501'\nexpires = '2027-01-31'", &[]),
+        ["the ignore of ABI501: expired on 2027-01-31: the finding that it was about counts again"]
+    );
+    assert_eq!(
+        notes("rule = 'ABI502'\nexpires = '2027-01-31'", &[]),
+        ["the ignore of ABI502: expired on 2027-01-31, and no finding matches it: remove it"]
+    );
+}
+
+#[test]
+fn the_headline_says_what_the_exit_code_says() {
+    let folder = folder();
+    let bad = liar().write(folder.path());
+    let selected = run(check(&[&bad]).args(["--select", "ABI501"]));
+    assert_eq!(selected.code, Some(0));
+    assert!(!selected.stdout.contains("FAIL"), "{}", selected.stdout);
+    assert!(selected.stdout.contains("ok (by the rules that ran; not judged: claims"), "{}", selected.stdout);
+}
+
+#[test]
+fn wheels_for_other_systems_are_not_judged() {
+    let folder = folder();
+    let mac =
+        TestWheel::new("mac", "1", "cp312-cp312-macosx_11_0_arm64").file("mac/m.so", b"\xcf\xfa\xed\xfe");
+    let result = run(&mut check(&[&mac.write(folder.path())]));
+    assert_eq!(result.code, Some(0));
+    assert!(result.stdout.contains("not judged: not a Linux wheel"), "{}", result.stdout);
 }

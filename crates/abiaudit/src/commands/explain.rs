@@ -1,10 +1,13 @@
-//! `abiaudit explain`: rules, version nodes, symbols, libraries.
+//! `abiaudit explain`: rules, platform tags, version nodes, symbols, libraries.
+
+mod names;
+mod tag;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use abiaudit_policy::explain::{Explanation, NodeExplanation, SymbolExplanation, SymbolExport, explain};
-use abiaudit_policy::{PolicySet, Provider, ProviderClass, providers};
+use abiaudit_policy::{Libc, PolicySet, Provider, ProviderClass, providers};
 use abiaudit_report::escape::visible;
 use abiaudit_rules::{Rule, demangle, find};
 use serde_json::{Value, json};
@@ -15,7 +18,10 @@ use crate::{CLEAN, TROUBLE};
 /// What is known of a query.
 enum Answer {
     Rule(&'static Rule),
+    Tag(tag::Tag),
     Table(Box<Explanation>),
+    /// Overloads of a C++ name.
+    Names(Vec<SymbolExplanation>),
     Library(Library),
     Nothing,
 }
@@ -23,6 +29,8 @@ enum Answer {
 /// What policies and providers say of a soname.
 struct Library {
     soname: String,
+    /// It is a dynamic loader.
+    is_loader: bool,
     /// Tags of the oldest policy that allows it, by architecture; empty if none does.
     allowed_since: BTreeMap<&'static str, String>,
     providers: Vec<Provider>,
@@ -51,14 +59,23 @@ fn answer(query: &str) -> Answer {
     if let Some(rule) = find(query) {
         return Answer::Rule(rule);
     }
+    if let Some(tag) = tag::find(query) {
+        return Answer::Tag(tag);
+    }
     if let Some(explanation) = explain(query) {
         return Answer::Table(Box::new(explanation));
+    }
+    let names = names::find(query);
+    if !names.is_empty() {
+        return Answer::Names(names);
     }
     library(query).map_or(Answer::Nothing, Answer::Library)
 }
 
+/// Any soname: of one that nobody has heard of it can still be said that no tag promises it.
 fn library(soname: &str) -> Option<Library> {
-    if !soname.contains(".so") {
+    let is_soname = soname.ends_with(".so") || soname.contains(".so.");
+    if !is_soname || soname.contains('/') {
         return None;
     }
     let mut allowed_since = BTreeMap::new();
@@ -68,8 +85,8 @@ fn library(soname: &str) -> Option<Library> {
         }
     }
     let providers: Vec<Provider> = providers().lookup(soname).into_iter().cloned().collect();
-    let known = !allowed_since.is_empty() || !providers.is_empty();
-    known.then(|| Library { soname: soname.to_owned(), allowed_since, providers })
+    let is_loader = [Libc::Glibc, Libc::Musl].iter().any(|libc| libc.is_dynamic_linker(soname));
+    Some(Library { soname: soname.to_owned(), is_loader, allowed_since, providers })
 }
 
 fn write_text(out: &mut dyn Write, query: &str, answer: &Answer) -> io::Result<()> {
@@ -88,11 +105,14 @@ fn write_text(out: &mut dyn Write, query: &str, answer: &Answer) -> io::Result<(
             Explanation::Node(node) => write_node(out, node),
             Explanation::Symbol(symbol) => write_symbol(out, symbol),
         },
+        Answer::Tag(tag) => tag.write(out),
+        Answer::Names(symbols) => write_names(out, symbols),
         Answer::Library(library) => write_library(out, library),
         Answer::Nothing => writeln!(
             out,
-            "{}: nothing is known of it; expected a rule (ABI101, symbol-too-new), a version node \
-             (GLIBCXX_3.4.26), a symbol (memcpy@GLIBC_2.14, a mangled C++ name) or a library (libcudart.so.12)",
+            "{}: nothing is known of it; expected a rule (ABI101, symbol-too-new), a platform tag \
+             (manylinux_2_28_x86_64), a version node (GLIBCXX_3.4.26), a symbol (memcpy@GLIBC_2.14, \
+             std::filesystem::copy, a mangled C++ name) or a library (libcudart.so.12)",
             visible(query)
         ),
     }
@@ -147,6 +167,16 @@ fn write_symbol(out: &mut dyn Write, symbol: &SymbolExplanation) -> io::Result<(
     Ok(())
 }
 
+fn write_names(out: &mut dyn Write, symbols: &[SymbolExplanation]) -> io::Result<()> {
+    for (number, symbol) in symbols.iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
+        }
+        write_symbol(out, symbol)?;
+    }
+    Ok(())
+}
+
 fn export_line(export: &SymbolExport) -> String {
     let version = match (export.version, export.default) {
         (Some(version), true) => format!("@@{version}"),
@@ -170,8 +200,10 @@ fn export_line(export: &SymbolExport) -> String {
 
 fn write_library(out: &mut dyn Write, library: &Library) -> io::Result<()> {
     writeln!(out, "{}", visible(&library.soname))?;
-    if library.allowed_since.is_empty() {
-        writeln!(out, "  no platform tag promises it: it must be in the wheel, or come with a dependency")?;
+    if library.is_loader {
+        writeln!(out, "  the dynamic loader, which every process of its C library and architecture has")?;
+    } else if library.allowed_since.is_empty() {
+        write_outsider(out, library)?;
     }
     let mut by_tag: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (arch, tag) in &library.allowed_since {
@@ -196,6 +228,24 @@ fn write_library(out: &mut dyn Write, library: &Library) -> io::Result<()> {
     Ok(())
 }
 
+/// What to do about a library that no platform tag promises.
+fn write_outsider(out: &mut dyn Write, library: &Library) -> io::Result<()> {
+    writeln!(out, "  no platform tag promises it: it must be in the wheel, or come with a dependency")?;
+    let of = |class| library.providers.iter().any(|provider| provider.class == class);
+    if of(ProviderClass::Driver) || of(ProviderClass::Host) {
+        return Ok(());
+    }
+    writeln!(out, "  copy it into the wheel (abiaudit repair, auditwheel repair), or link it statically")?;
+    if of(ProviderClass::Wheel) {
+        writeln!(out, "  or require one of these distributions (ABI408):")
+    } else {
+        writeln!(
+            out,
+            "  or require a distribution that has it, and name that under providers in the configuration (ABI103)"
+        )
+    }
+}
+
 fn list(names: &[&str], otherwise: &str) -> String {
     if names.is_empty() { otherwise.to_owned() } else { names.join(", ") }
 }
@@ -213,8 +263,10 @@ fn to_json(query: &str, answer: &Answer) -> Value {
             }
             value
         }
+        Answer::Tag(tag) => tag.to_json(),
+        Answer::Names(symbols) => json!({ "query": query, "about": "name", "symbols": symbols }),
         Answer::Library(library) => json!({
-            "query": query, "about": "library", "soname": library.soname,
+            "query": query, "about": "library", "soname": library.soname, "loader": library.is_loader,
             "allowed_since": library.allowed_since,
             "providers": library.providers.iter().map(|p| json!({
                 "distribution": p.distribution, "lib_dir": p.lib_dir, "note": p.note,
