@@ -108,20 +108,19 @@ impl Grafter<'_> {
             missing: BTreeMap::new(),
             reachable: true,
         };
-        for library in self.included {
-            work.add(
-                library,
-                &library.soname().unwrap_or_else(|| library.source.file_name()),
-                true,
-                Vec::new(),
-            )?;
+        // Those with a place of their own first, so that who needs them finds them there.
+        let has_place = |library: &Library| own_place(self.options, library).is_some();
+        for library in self.included.iter().filter(|library| has_place(library)) {
+            work.plug_in(library)?;
         }
         for (object, _) in self.audit.counted() {
             work.object(object)?;
         }
-        while let Some(grafted) = work.queue.pop_front() {
-            work.grafted(grafted)?;
+        work.drain()?;
+        for library in self.included.iter().filter(|library| !has_place(library)) {
+            work.plug_in(library)?;
         }
+        work.drain()?;
         if !work.missing.is_empty() {
             return Err(RepairError::Missing(work.missing.into_values().collect()));
         }
@@ -141,6 +140,20 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
+    /// Brings in a library that was given by hand, unless something has brought it already.
+    fn plug_in(&mut self, library: &Rc<Library>) -> Result<(), RepairError> {
+        let found_by = library.soname().unwrap_or_else(|| library.source.file_name());
+        self.add(library, &found_by, true, Vec::new()).map(|_| ())
+    }
+
+    /// Looks at the needs of what has come in.
+    fn drain(&mut self) -> Result<(), RepairError> {
+        while let Some(grafted) = self.queue.pop_front() {
+            self.grafted(grafted)?;
+        }
+        Ok(())
+    }
+
     /// The needs of an object of the wheel.
     fn object(&mut self, object: usize) -> Result<(), RepairError> {
         let audit = self.grafter.audit;
@@ -381,26 +394,18 @@ impl Work<'_> {
     ) -> Result<usize, RepairError> {
         let grafter = self.grafter;
         let sha256 = library.sha256();
+        if let Some(known) = self.closure.grafted.iter().position(|other| other.library.sha256() == sha256) {
+            return Ok(known);
+        }
         let soname = soname_or(library, found_by);
         let keep = plug_in || grafter.options.keep_name.iter().any(|pattern| glob_matches(pattern, &soname));
         let file_name = library.source.file_name();
         let name = if keep { soname.clone() } else { grafted_name(&file_name, &soname, &sha256) };
         let file = if plug_in { file_name } else { name.clone() };
-        let asked =
-            grafter.options.include.iter().find(
-                |include| matches!(&library.source, Source::File { found, .. } if *found == include.path),
-            );
-        let member = asked
-            .and_then(|include| include.member.clone())
-            .unwrap_or_else(|| format!("{}/{file}", grafter.directory));
-        match self.closure.grafted.iter().position(|other| other.member == member) {
-            Some(known)
-                if self.closure.grafted.get(known).is_some_and(|other| other.library.sha256() == sha256) =>
-            {
-                return Ok(known);
-            }
-            Some(_) => return Err(RepairError::Occupied { member }),
-            None => {}
+        let member =
+            own_place(grafter.options, library).unwrap_or_else(|| format!("{}/{file}", grafter.directory));
+        if self.closure.grafted.iter().any(|other| other.member == member) {
+            return Err(RepairError::Occupied { member });
         }
         let index = self.closure.grafted.len();
         let needed_by = BTreeSet::new();
@@ -523,6 +528,13 @@ fn directories(entries: &[SearchEntry], tag: PathTag) -> Vec<String> {
     let of_tag = entries.iter().filter(|entry| entry.tag == tag && entry.effective);
     let all = of_tag.flat_map(|entry| entry.candidates.iter());
     all.filter(|path| !path.starts_with(names::IMAGINED_PREFIX)).cloned().collect()
+}
+
+/// The place that `--include FILE=MEMBER` gives a library.
+fn own_place(options: &Options, library: &Library) -> Option<String> {
+    let is_it =
+        |path: &std::path::Path| matches!(&library.source, Source::File { found, .. } if found == path);
+    options.include.iter().find(|include| is_it(&include.path))?.member.clone()
 }
 
 fn soname_or(library: &Library, found_by: &str) -> String {

@@ -67,8 +67,11 @@ pub fn plan(subject: &Subject, options: &Options) -> Result<Plan, RepairError> {
     plan.target = Some(target.tag());
     describe(&audit, options, chosen.closure, &mut plan)?;
     if options.update_tags {
-        let platforms = tags::platforms(name, &target, wanted.as_ref(), options.only_platform);
-        if platforms != name.platforms {
+        let refuted = refuted(&audit, &target);
+        let platforms = tags::platforms(name, &target, wanted.as_ref(), options.only_platform, &refuted);
+        // The order of tags has no meaning.
+        let set = |tags: &[PlatformTag]| tags.iter().cloned().collect::<BTreeSet<_>>();
+        if set(&platforms) != set(&name.platforms) {
             let text = |tags: &[PlatformTag]| tags.iter().map(ToString::to_string).collect();
             plan.tags = Some(TagChange { from: text(&name.platforms), to: text(&platforms) });
             plan.output = WheelName { platforms, ..name.clone() }.to_string();
@@ -78,6 +81,16 @@ pub fn plan(subject: &Subject, options: &Options) -> Result<Plan, RepairError> {
         note_dropped(subject, &mut plan);
     }
     Ok(plan)
+}
+
+/// Claims about the other C library that do not hold as the wheel is; a repair for this one does not mend them.
+fn refuted(audit: &Audit<'_>, target: &Target) -> Vec<String> {
+    let claims = audit.verdict.iter().flat_map(|verdict| &verdict.claims);
+    let family = target.libc().tag_family();
+    claims
+        .filter(|claim| !claim.holds && !claim.tag.starts_with(family))
+        .map(|claim| claim.tag.clone())
+        .collect()
 }
 
 fn empty_plan(name: &WheelName, dist_info: String) -> Plan {

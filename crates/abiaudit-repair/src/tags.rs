@@ -8,11 +8,14 @@ use abiaudit_wheel::{PlatformTag, WheelName};
 /// The tags: the target's and, unless only that is to be there, what is wanted beside it, each with its older names (PEP
 /// 600); and those of the old ones that hold, since what the target's systems can run newer ones can too. Sorted by their
 /// text, as auditwheel and pip's own names have it.
+///
+/// `refuted` are tags of the input that the gate found not to hold.
 pub(crate) fn platforms(
     name: &WheelName,
     target: &Target,
     wanted: Option<&Target>,
     only: bool,
+    refuted: &[String],
 ) -> Vec<PlatformTag> {
     let best = PlatformTag::parse(&target.tag());
     let mut platforms: Vec<PlatformTag> = Vec::new();
@@ -21,7 +24,8 @@ pub(crate) fn platforms(
         platforms.extend(tag.alias());
         platforms.push(tag);
     }
-    platforms.extend(name.platforms.iter().filter(|old| holds(old, &best)).cloned());
+    let stays = |old: &&PlatformTag| holds(old, &best) && !refuted.contains(&old.to_string());
+    platforms.extend(name.platforms.iter().filter(stays).cloned());
     let text = |tag: &PlatformTag| tag.to_string();
     platforms.sort_by_key(text);
     platforms.dedup();
@@ -29,7 +33,7 @@ pub(crate) fn platforms(
 }
 
 /// Whether a tag of the input holds where `best` does: the same family and architecture, and no older. Tags of another C
-/// library are left to the gate.
+/// library are for the gate to refute.
 fn holds(old: &PlatformTag, best: &PlatformTag) -> bool {
     match (old, best) {
         (PlatformTag::Manylinux { .. }, PlatformTag::Manylinux { .. })
@@ -52,7 +56,7 @@ mod tests {
         let policies = PolicySet::builtin();
         let target = |tag: &str| policies.target(tag).expect("a target");
         let wanted = wanted.map(target);
-        let tags = super::platforms(&name, &target(best), wanted.as_ref(), only);
+        let tags = super::platforms(&name, &target(best), wanted.as_ref(), only, &[]);
         tags.iter().map(ToString::to_string).collect::<Vec<_>>().join(".")
     }
 
