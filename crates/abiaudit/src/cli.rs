@@ -1,8 +1,12 @@
 //! The arguments. Their help texts are the reference in docs/cli.md.
 
+mod confirm;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use confirm::{ConfirmArgs, ConfirmFormat, ConfirmMode, ProbePlace};
 
 /// Audits and explains the native code in Python wheels.
 #[derive(Debug, Parser)]
@@ -26,6 +30,9 @@ pub enum Command {
     ///
     /// Reads every member of every wheel once, in memory; nothing is unpacked, and no library, clock or Python of
     /// this machine is looked at, so the answer is the same everywhere.
+    ///
+    /// With --with, --import or --trace, processes are simulated as well: what the inputs come to next to each other and
+    /// next to others that are installed, and in which order of imports.
     Check(CheckArgs),
     /// Print facts, verdict and ladder of wheels: for each better tag, what stands in the way
     Show(ShowArgs),
@@ -40,11 +47,24 @@ pub enum Command {
     /// With neither, every extension module is loaded, input by input and in the order of names.
     #[command(after_help = "Exit codes: 0 done; 2 wrong usage or an input that cannot be read.")]
     Bind(BindArgs),
-    /// Explain a rule, a version node, a symbol or a library
+    /// Run wheels for real, and compare what happens with what is predicted
     ///
-    /// `ABI101` or `symbol-too-new` prints the rule's documentation. `GLIBCXX_3.4.26` says which compiler release
-    /// brought the node, which tags and distributions have it; `memcpy@GLIBC_2.14` or a mangled C++ name says which
-    /// library exports the symbol since when, on which architecture.
+    /// Installs the wheels into a fresh virtual environment in a temporary directory, without fetching anything, and
+    /// imports them, one process for each order, mode and place of the probe: a C++ module of abiaudit's own that is built
+    /// on the spot and uses the machine's C++ runtime. Watched are exit codes, signals, the time limit, and values:
+    /// streams, locales, call_once, threads, exceptions of the probe; what --check asks of the wheels. A second C++
+    /// runtime may break any of these without a crash. Beside it stands what the simulation says of the same process.
+    ///
+    /// This runs the code in the wheels.
+    #[command(after_help = "Exit codes: 0 all as predicted, be it broken or fine (see the last line); 1 something is not \
+                            as predicted; 2 wrong usage, or wheels that this machine cannot run.")]
+    Confirm(ConfirmArgs),
+    /// Explain a rule, a platform tag, a version node, a symbol or a library
+    ///
+    /// `ABI101` or `symbol-too-new` prints the rule's documentation; `manylinux_2_28_x86_64` what the tag promises.
+    /// `GLIBCXX_3.4.26` says which compiler release brought the node, which tags and distributions have it;
+    /// `memcpy@GLIBC_2.14`, `std::filesystem::copy` or a mangled C++ name says which library exports the symbol since
+    /// when, on which architecture; `libgomp.so.1` which tags promise the library, or who else brings it.
     Explain(ExplainArgs),
     /// Name the known failures in a backtrace, a dump or a log
     ///
@@ -70,6 +90,12 @@ pub enum Command {
                       usage, or an input or output that cannot be read or written (the other wheels are still repaired)."
     )]
     Repair(RepairArgs),
+    /// Make and use a toolchain that links for old systems
+    ///
+    /// Links against stubs of the target's shared libraries, and takes what is newer from a static archive, hidden: so
+    /// the process keeps one libstdc++, the system's, however old. docs/toolchain.md explains the model and its limits.
+    #[command(subcommand)]
+    Toolchain(ToolchainCommand),
     /// List the rules
     Rules,
     /// Print a completion script for a shell
@@ -152,6 +178,10 @@ pub struct CheckArgs {
     #[arg(long, value_name = "SIZE")]
     pub size_budget: Option<String>,
 
+    /// What is compared
+    #[command(flatten)]
+    pub beside: BesideArgs,
+
     /// Only failing inputs and the summary
     #[arg(long, short = 'q', conflicts_with = "verbose")]
     pub quiet: bool,
@@ -163,6 +193,28 @@ pub struct CheckArgs {
     /// Do not fold long lists
     #[arg(long)]
     pub all: bool,
+}
+
+/// What inputs are looked at beside.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Processes and comparisons")]
+pub struct BesideArgs {
+    /// A further input that is installed beside and is not judged itself; repeat for more. Without --import, each input
+    /// is simulated with all of these, once imported first and once last
+    #[arg(long, value_name = "INPUT")]
+    pub with: Vec<PathBuf>,
+
+    /// Simulate a process that imports these modules in this order; two of them in both orders
+    #[arg(long, value_name = "MODULES", value_delimiter = ',', conflicts_with = "trace")]
+    pub import: Vec<String>,
+
+    /// Simulate what a recorded run opened: the file that LD_DEBUG=files,scopes LD_DEBUG_OUTPUT=FILE wrote for the process
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
+    /// Compare with this wheel, such as an earlier release
+    #[arg(long, value_name = "WHEEL")]
+    pub baseline: Option<PathBuf>,
 }
 
 /// `abiaudit show`
@@ -355,7 +407,7 @@ pub struct BindArgs {
 /// `abiaudit explain`
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// A rule, a version node, a symbol, or a library
+    /// A rule, a platform tag, a version node, a symbol, or a library
     #[arg(required = true, value_name = "WHAT")]
     pub queries: Vec<String>,
 
@@ -402,8 +454,10 @@ pub enum ToolchainCommand {
     /// Make a toolchain from the files of the installed compiler
     ///
     /// Nothing is fetched. The directory is made beside, checked as verify does, and renamed: it is whole or not there.
-    #[command(after_help = "Exit codes: 0 made; 1 it does not pass its own checks; 2 wrong usage, or the compiler lacks \
-                            a file.")]
+    #[command(
+        after_help = "Exit codes: 0 made; 1 it does not pass its own checks; 2 wrong usage, or the compiler lacks \
+                            a file."
+    )]
     Create(ToolchainCreateArgs),
     /// Check a toolchain: the regression tests of everything that links and still fails at run time
     #[command(after_help = "Exit codes: 0 sound; 1 a check failed; 2 no toolchain.")]

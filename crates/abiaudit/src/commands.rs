@@ -1,12 +1,16 @@
 //! The commands.
 
 mod audit;
+mod beside;
 mod bind;
 mod check;
+mod confirm;
 mod explain;
+mod ignores;
 mod reference;
 mod repair;
 mod show;
+pub mod toolchain;
 mod triage;
 
 use crate::cli::{Cli, Command};
@@ -17,9 +21,11 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Check(args) => check::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Bind(args) => bind::run(&args),
+        Command::Confirm(args) => confirm::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Triage(args) => triage::run(&args),
         Command::Repair(args) => repair::run(&args),
+        Command::Toolchain(command) => toolchain::run(&command),
         Command::Rules => reference::rules(),
         Command::Completions { shell } => reference::completions(shell),
         Command::Man { directory } => reference::man(directory.as_deref()),

@@ -13,8 +13,7 @@ use abiaudit_wheel::writer::DosTime;
 use anyhow::{Context, bail};
 
 use crate::cli::{Mend, PlanFormat, RepairArgs};
-use crate::commands::audit;
-use crate::{CLEAN, FINDINGS, TROUBLE, config, output};
+use crate::{CLEAN, FINDINGS, TROUBLE, calendar, config, output};
 
 pub fn run(args: &RepairArgs) -> anyhow::Result<u8> {
     let options = options(args)?;
@@ -116,7 +115,7 @@ fn complain(wheel: &Path, error: &RepairError) {
 /// The command line as the library wants it.
 fn options(args: &RepairArgs) -> anyhow::Result<Options> {
     let source = config::Source { file: args.config.as_deref(), none: args.no_config };
-    let mut settings = config::load(&source)?.settings(audit::today)?;
+    let mut settings = config::load(&source)?.settings(calendar::today)?;
     settings.ignore.extend(args.ignore.iter().cloned());
     config::check(&settings)?;
     let auto = args.mend.contains(&Mend::Auto);
