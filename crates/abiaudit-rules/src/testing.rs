@@ -1,10 +1,12 @@
 //! Runs rules on wheels that a test makes.
 
+use abiaudit_process::{Plan, Platform, Releases, Site, SystemBase};
 use abiaudit_testing::TestWheel;
 
 use crate::audit::Audit;
 use crate::finding::Finding;
 use crate::settings::Settings;
+use crate::together::{Simulated, meetings};
 
 /// The findings of one rule (or of all whose id begins so) on a wheel.
 pub(crate) fn findings(rule: &str, wheel: &TestWheel) -> Vec<Finding> {
@@ -23,6 +25,33 @@ pub(crate) fn findings_with(
     let mut settings = Settings { select: vec![rule.to_owned()], ..Settings::default() };
     change(&mut settings);
     subjects.iter().flat_map(|subject| crate::run(&Audit::new(subject, &settings))).collect()
+}
+
+/// The findings of one rule on wheels whose extension modules share a process, with the number of the wheel; one process in
+/// the order given and one in the reverse. `global`: everything is opened with `RTLD_GLOBAL`.
+pub(crate) fn findings_together(rule: &str, wheels: &[TestWheel], global: bool) -> Vec<(usize, Finding)> {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let paths: Vec<_> = wheels.iter().map(|wheel| wheel.write(directory.path())).collect();
+    let scan = |path| abiaudit_scan::scan(path, &abiaudit_scan::Options::default()).expect("a wheel");
+    let subjects: Vec<_> = paths.iter().flat_map(|path| scan(path)).collect();
+    let site = Site::new(&subjects, Platform::of(&subjects).expect("a platform"));
+    let base = SystemBase::new(&site, Releases::default()).expect("a base");
+    let order: Vec<usize> = (0..subjects.len()).collect();
+    let reverse: Vec<usize> = order.iter().rev().copied().collect();
+    let runs = [&order, &reverse].map(|order| {
+        let mut plan = Plan::everything(&site, order);
+        plan.openings.iter_mut().for_each(|opening| opening.global = global);
+        Simulated::new(&site, &base, plan)
+    });
+    let mut meetings = meetings(&site, &base, &runs, &order.into_iter().collect());
+    let settings = Settings { select: vec![rule.to_owned()], ..Settings::default() };
+    let mut findings = Vec::new();
+    for (number, subject) in subjects.iter().enumerate() {
+        let mut audit = Audit::new(subject, &settings);
+        audit.beside.meetings = meetings.remove(&number).unwrap_or_default();
+        findings.extend(crate::run(&audit).into_iter().map(|finding| (number, finding)));
+    }
+    findings
 }
 
 /// A folder in which g++ builds shared objects. A machine without g++ skips the tests that use it, and says so.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abiaudit_loader::binding::{ObjectId, Process};
-use abiaudit_process::{Collision, Opened, Plan, Site, SystemBase, collisions, run};
+use abiaudit_process::{Collision, OpenMpUse, Opened, Plan, Site, SystemBase, collisions, run};
 
 use crate::baseline::Baseline;
 use crate::finding::Evidence;
@@ -136,7 +136,6 @@ pub fn meetings(
 
 /// What makes two collisions the same one, whatever the order and whoever suffers.
 fn key(collision: &Collision) -> (u8, u8, BTreeSet<ObjectId>, String) {
-    use abiaudit_process::OpenMpUse;
     let (kind, variant, text) = match collision {
         Collision::Facets { .. } => (0, 0, ""),
         Collision::Once { .. } => (1, 0, ""),
@@ -174,6 +173,20 @@ fn culprits(collision: &Collision) -> Vec<ObjectId> {
     }
 }
 
+/// Objects that messages name and that have no part in the harm.
+fn users(collision: &Collision) -> Vec<ObjectId> {
+    match collision {
+        Collision::OpenMp { first, second, used } => {
+            let taken = match used {
+                OpenMpUse::TakenOver { user } => Some(*user),
+                OpenMpUse::Both | OpenMpUse::One => None,
+            };
+            [first.user, second.user, taken].into_iter().flatten().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 fn meeting(
     site: &Site<'_>,
     base: &SystemBase,
@@ -194,6 +207,7 @@ fn meeting(
     let more: Vec<Collision> = more.map(|(_, collision)| (*collision).clone()).collect();
     let mut objects = collision.objects();
     objects.extend(more.iter().flat_map(Collision::objects));
+    objects.extend(users(collision));
     let parties = objects.into_iter().map(|object| (object, party(site, base, subject, object)));
     let meeting = Meeting {
         collision: collision.clone(),

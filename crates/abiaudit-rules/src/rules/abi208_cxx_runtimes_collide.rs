@@ -53,3 +53,53 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::TestWheel;
+
+    use crate::finding::Severity;
+    use crate::testing::{Compiler, findings_together};
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_28_x86_64";
+
+    fn wheel(name: &str, module: &[u8]) -> TestWheel {
+        TestWheel::new(name, "1", TAGS).file(&format!("{name}/m.so"), module)
+    }
+
+    #[test]
+    fn an_exported_copy_beside_the_systems() {
+        let Some(compiler) = Compiler::new() else { return };
+        let user = compiler.module(&[]);
+        let pair = |flags: &[&str]| {
+            [wheel("copy", &compiler.module(&[&["-static-libstdc++"], flags].concat())), wheel("user", &user)]
+        };
+        let found = findings_together("ABI208", &pair(&[]), false);
+        let [(0, finding)] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(finding.severity, Severity::Error);
+        assert_eq!(finding.member.as_deref(), Some("copy/m.so"));
+        assert_eq!(
+            finding.message,
+            "two libstdc++ number the locale facets of the system's libstdc++.so.6, copy/m.so and the system's \
+             libstdc++.so.6: streams print nothing or crash, in either order of copy 1 and user 1"
+        );
+        assert!(finding.help.as_deref().is_some_and(|help| help.contains("--exclude-libs")));
+        assert!(finding.evidence.iter().any(|evidence| evidence.symbol.is_some()));
+        // The first of the global scope serves all.
+        assert!(findings_together("ABI208", &pair(&[]), true).is_empty());
+        assert!(findings_together("ABI208", &pair(&["-Wl,--exclude-libs,ALL"]), false).is_empty());
+        let script = compiler.version_script("{ global: PyInit_*; local: *; };");
+        assert!(findings_together("ABI208", &pair(&[&script]), false).is_empty());
+    }
+
+    /// With everything global, `-Bsymbolic` makes the difference: only the order that has the copy second breaks.
+    #[test]
+    fn the_order_that_bites_is_named() {
+        let Some(compiler) = Compiler::new() else { return };
+        let symbolic = compiler.module(&["-static-libstdc++", "-Wl,-Bsymbolic"]);
+        let pair = [wheel("copy", &symbolic), wheel("user", &compiler.module(&[]))];
+        let found = findings_together("ABI208", &pair, true);
+        let [(0, finding)] = &found[..] else { panic!("{found:?}") };
+        assert!(finding.message.ends_with("when user 1 is imported before copy 1"), "{}", finding.message);
+    }
+}

@@ -53,3 +53,36 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             .evidence(meeting.evidence(&about));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::TestWheel;
+
+    use crate::finding::Severity;
+    use crate::testing::{Compiler, findings_together};
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_28_x86_64";
+
+    /// What many projects write: hides C++ names, and leaves the proxy, which has C linkage.
+    #[test]
+    fn a_half_hidden_copy_breaks_in_the_global_scope_alone() {
+        let Some(compiler) = Compiler::new() else { return };
+        let script = compiler.version_script(
+            "{ local: extern \"C++\" { std::*; \"typeinfo for std::*\"; \"vtable for std::*\"; }; };",
+        );
+        let wheel = |name: &str, module: Vec<u8>| {
+            TestWheel::new(name, "1", TAGS).file(&format!("{name}/m.so"), module)
+        };
+        let pair = [
+            wheel("half", compiler.module(&["-static-libstdc++", &script])),
+            wheel("user", compiler.module(&[])),
+        ];
+        assert!(findings_together("ABI209", &pair, false).is_empty());
+        let found = findings_together("ABI209", &pair, true);
+        assert!(!found.is_empty());
+        for (subject, finding) in &found {
+            assert_eq!((*subject, finding.severity), (0, Severity::Error));
+            assert!(finding.message.contains("calls address 0"), "{}", finding.message);
+        }
+    }
+}

@@ -49,3 +49,29 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             .evidence(meeting.evidence(&about));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::TestWheel;
+
+    use crate::finding::Severity;
+    use crate::testing::{Compiler, findings_together};
+
+    #[test]
+    fn two_of_each() {
+        let Some(compiler) = Compiler::new() else { return };
+        let more = "#include <iostream>\nint more() { std::cout << 1; return 0; }\n";
+        let wheel = |name: &str, flags: &[&str]| {
+            TestWheel::new(name, "1", "cp312-cp312-manylinux_2_28_x86_64")
+                .file(&format!("{name}/m.so"), compiler.module_with(more, flags))
+        };
+        let found =
+            findings_together("ABI211", &[wheel("copy", &["-static-libstdc++"]), wheel("user", &[])], false);
+        let [(0, finding)] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(finding.severity, Severity::Info);
+        assert!(finding.message.starts_with("std::"), "{}", finding.message);
+        assert!(finding.message.ends_with("in either order of copy 1 and user 1"), "{}", finding.message);
+        let hidden = wheel("copy", &["-static-libstdc++", "-Wl,--exclude-libs,ALL"]);
+        assert!(findings_together("ABI211", &[hidden, wheel("user", &[])], false).is_empty());
+    }
+}

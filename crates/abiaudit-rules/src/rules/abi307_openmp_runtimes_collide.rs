@@ -105,3 +105,82 @@ fn taken_over(
             (user, "was to be served by it"),
         ]));
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::finding::Severity;
+    use crate::testing::findings_together;
+
+    const TAGS: &str = "cp312-cp312-manylinux_2_28_x86_64";
+
+    fn module(needed: &[&str], calls: &[&str]) -> ElfWriter {
+        let module = ElfWriter::new(Arch::X86_64).define("PyInit_m").runpath("$ORIGIN");
+        let module = needed.iter().fold(module, ElfWriter::needed);
+        calls.iter().fold(module, ElfWriter::undefined)
+    }
+
+    fn wheel(name: &str, module: &ElfWriter) -> TestWheel {
+        TestWheel::new(name, "1", TAGS).elf(&format!("{name}/m.so"), module)
+    }
+
+    fn runtime(soname: &str) -> ElfWriter {
+        let kmpc = (0..50).map(|n| format!("__kmpc_f{n}")).filter(|_| !soname.starts_with("libgomp"));
+        let gomp = (0..50).map(|n| format!("GOMP_f{n}"));
+        let named = ["__kmpc_fork_call", "GOMP_parallel"].map(str::to_owned);
+        kmpc.chain(gomp).chain(named).fold(ElfWriter::new(Arch::X86_64).soname(soname), ElfWriter::define)
+    }
+
+    fn with(name: &str, soname: &str, call: &str) -> TestWheel {
+        wheel(name, &module(&[soname], &[call])).elf(&format!("{name}/{soname}"), &runtime(soname))
+    }
+
+    fn severities(wheels: &[TestWheel], global: bool) -> Vec<Severity> {
+        findings_together("ABI307", wheels, global).into_iter().map(|(_, finding)| finding.severity).collect()
+    }
+
+    #[test]
+    fn libomp_and_libiomp5() {
+        let pair = [with("a", "libomp.so", "__kmpc_fork_call"), with("b", "libiomp5.so", "__kmpc_fork_call")];
+        let found = findings_together("ABI307", &pair, false);
+        let [(0, finding)] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(finding.severity, Severity::Error);
+        assert_eq!(
+            finding.message,
+            "libomp (a/libomp.so) and libiomp5 (b/libiomp5.so of b 1) are both used: the second to start ends the \
+             process (OMP: Error #15), in either order of a 1 and b 1"
+        );
+        assert_eq!(severities(&pair, true), [Severity::Info, Severity::Info], "the first serves both");
+    }
+
+    #[test]
+    fn libgomp_by_its_sonames() {
+        let gomp = |name, soname| with(name, soname, "GOMP_parallel");
+        let different = [gomp("a", "libgomp-1a2b3c4d.so.1"), gomp("b", "libgomp-e985bcbb.so.1")];
+        assert_eq!(severities(&different, false), [Severity::Warning]);
+        let same = [gomp("a", "libgomp-e985bcbb.so.1"), gomp("b", "libgomp-e985bcbb.so.1")];
+        assert!(severities(&same, false).is_empty());
+        let system = wheel("a", &module(&["libgomp.so.1"], &["GOMP_parallel"]));
+        assert_eq!(severities(&[system, gomp("b", "libgomp-e985bcbb.so.1")], false), [Severity::Info]);
+        let intel = with("b", "libiomp5.so", "__kmpc_fork_call");
+        assert_eq!(severities(&[gomp("a", "libgomp-e985bcbb.so.1"), intel], false), [Severity::Info]);
+    }
+
+    /// What torch does to scikit-learn.
+    #[test]
+    fn who_comes_first_serves_the_users_of_the_other() {
+        let pair = [with("a", "libgomp-1.so", "GOMP_parallel"), with("b", "libgomp-2.so", "GOMP_parallel")];
+        let found = findings_together("ABI307", &pair, true);
+        let messages: Vec<&str> = found.iter().map(|(_, finding)| finding.message.as_str()).collect();
+        assert_eq!(
+            messages,
+            [
+                "a/libgomp-1.so is loaded and unused: b/libgomp-2.so of b 1 serves a/m.so, which needs it, when b 1 is \
+                 imported before a 1",
+                "b/libgomp-2.so of b 1 is loaded and unused: a/libgomp-1.so serves b/m.so of b 1, which needs it, when \
+                 a 1 is imported before b 1",
+            ]
+        );
+    }
+}

@@ -54,3 +54,49 @@ fn how(blas: &Blas) -> String {
         Carriage::Needs | Carriage::Refers => format!("needs an OpenBLAS ({soname})"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+
+    use crate::audit::Audit;
+    use crate::baseline::Baseline;
+    use crate::settings::Settings;
+
+    fn wheel(name: &str, needed: &str) -> TestWheel {
+        let module = ElfWriter::new(Arch::X86_64).define("PyInit_m").needed(needed);
+        TestWheel::new(name, "1", "cp312-cp312-manylinux_2_28_x86_64").elf("p/m.so", &module)
+    }
+
+    fn messages(wheel: &TestWheel, baseline: Option<&TestWheel>) -> Vec<String> {
+        let folders = [(); 2].map(|()| tempfile::tempdir().expect("a temporary directory"));
+        let scan = |wheel: &TestWheel, folder: &tempfile::TempDir| {
+            let path = wheel.write(folder.path());
+            abiaudit_scan::scan(&path, &abiaudit_scan::Options::default()).expect("a wheel").remove(0)
+        };
+        let subject = scan(wheel, &folders[0]);
+        let settings = Settings { select: vec!["ABI308".to_owned()], ..Settings::default() };
+        let mut audit = Audit::new(&subject, &settings);
+        audit.beside.baseline = baseline.map(|baseline| Baseline::of(&scan(baseline, &folders[1])));
+        crate::run(&audit).into_iter().map(|finding| finding.message).collect()
+    }
+
+    #[test]
+    fn ours_needs_one_and_the_baseline_has_none() {
+        let ours = wheel("p", "libopenblas.so.0");
+        let without = wheel("p", "libm.so.6");
+        assert_eq!(
+            messages(&ours, Some(&without)),
+            ["needs an OpenBLAS (libopenblas.so.0), and nothing in p 1 does"]
+        );
+    }
+
+    #[test]
+    fn silent_without_a_baseline_and_where_it_has_one_too() {
+        let ours = wheel("p", "libopenblas.so.0");
+        assert!(messages(&ours, None).is_empty());
+        assert!(messages(&ours, Some(&wheel("p", "libopenblas-1a2b3c4d.so.0"))).is_empty());
+        assert!(messages(&wheel("p", "libm.so.6"), Some(&wheel("p", "libm.so.6"))).is_empty());
+        assert!(messages(&ours, Some(&wheel("other", "libm.so.6"))).is_empty(), "another distribution");
+    }
+}
