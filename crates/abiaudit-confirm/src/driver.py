@@ -144,7 +144,6 @@ def check(expression):
 
 
 def main():
-    limit()
     say("start")
     for number, step in enumerate(task["steps"]):
         try:
@@ -153,13 +152,16 @@ def main():
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             say("error", step=number, kind=type(error).__name__, message=str(error), absent=missing)
             return
-    probes = []
-    for name, path in task["probes"]:
-        probes.append(Probe(name, path if path is not None else sys.modules[name].__file__))
-    ask(probes)
+    ask([Probe(name, path or sys.modules[name].__file__) for name, path in task["probes"]])
     for number, expression in enumerate(task["checks"]):
         say("check", number=number, outcome=in_child(lambda: check(expression)))
     say("end")
 
 
-main()
+limit()
+try:
+    main()
+except BaseException as error:
+    # Neither the modules' fault nor the loader's.
+    say("fault", message=f"{type(error).__name__}: {error}")
+    raise

@@ -32,6 +32,9 @@ pub struct Happened {
     pub checks: Vec<Checked>,
     /// A module that no input has.
     pub absent: Option<String>,
+    /// The driver itself failed, so that nothing is known.
+    #[serde(skip)]
+    pub(crate) fault: Option<String>,
     /// The end of what the process wrote to its standard error.
     pub stderr: String,
 }
@@ -94,6 +97,7 @@ impl Happened {
             identities: Vec::new(),
             checks: Vec::new(),
             absent: None,
+            fault: None,
             stderr,
         };
         let mut reached = Reached::Nothing;
@@ -140,6 +144,7 @@ impl Happened {
                 }
                 self.checks.push(Checked { expression, holds, value });
             }
+            Event::Fault { message } => self.fault = Some(message),
             Event::End => *reached = Reached::End,
         }
     }
@@ -197,6 +202,7 @@ enum Event {
     Cross { from: String, to: String, what: String, outcome: Outcome, expected: Option<String> },
     Identity { first: String, second: String, what: String, shared: bool },
     Check { number: usize, outcome: Outcome },
+    Fault { message: String },
     End,
 }
 

@@ -33,6 +33,6 @@ pub use confirmation::{ConfirmError, Confirmation, Request, Run, SCHEMA, confirm
 pub use environment::{Environment, EnvironmentError};
 pub use happened::{Checked, Failure, Happened, Identity};
 pub use prediction::{Prediction, PredictionError, Predictor, Reason};
-pub use probe::{FLAGS, Probe, ProbeError, SOURCE, compile};
+pub use probe::{FLAGS, MODULE_SOURCE, Probe, ProbeError, SOURCE, compile};
 pub use run::{Limits, RunError, Runner};
 pub use text::write as write_text;

@@ -1,6 +1,6 @@
 //! What the simulation says of a case: the same inputs, the same order, the same modes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use abiaudit_loader::binding::{ObjectId, Process, Target};
 use abiaudit_process::{
@@ -104,8 +104,10 @@ impl<'p> Predictor<'p> {
         let process = abiaudit_process::run_preloaded(&self.site, &self.base, &plan, preload);
         let mut prediction =
             Prediction { broken: self.failures(&process), crossing: Vec::new(), notes: Vec::new() };
-        for collision in collisions(&self.site, &self.base, &plan, &process) {
-            let reason = self.reason(&collision);
+        let found = collisions(&self.site, &self.base, &plan, &process);
+        prediction.notes.extend(self.duplicated(&found));
+        for collision in found {
+            let Some(reason) = self.reason(&collision) else { continue };
             match collision.grade() {
                 Grade::Broken => prediction.broken.push(reason),
                 Grade::Crosses => prediction.crossing.push(reason),
@@ -170,11 +172,11 @@ impl<'p> Predictor<'p> {
         missing.collect()
     }
 
-    fn reason(&self, collision: &Collision) -> Reason {
+    fn reason(&self, collision: &Collision) -> Option<Reason> {
         let name = |object: &ObjectId| self.name(*object);
         let list = |symbols: &[String]| {
             let more = symbols.len().saturating_sub(NAMED);
-            let shown = symbols.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let shown = symbols.iter().take(NAMED).map(|s| demangled(s)).collect::<Vec<_>>().join(", ");
             if more == 0 { shown } else { format!("{shown} and {more} more") }
         };
         let (kind, text) = match collision {
@@ -208,18 +210,17 @@ impl<'p> Predictor<'p> {
             Collision::PrivateUnwinder { object, other, symbol } => (
                 "private-unwinder",
                 format!(
-                    "{} has an unwinder of its own, and C++ calls cross to {} ({symbol})",
+                    "{} has an unwinder of its own, and C++ calls cross to {} ({})",
                     name(object),
-                    name(other)
+                    name(other),
+                    demangled(symbol)
                 ),
             ),
             Collision::CxxAbis { user, provider, symbols } => {
                 ("cxx-abis", format!("{} is served {} by {}", name(user), list(symbols), name(provider)))
             }
-            Collision::StateDuplicated { symbol, providers } => (
-                "duplicated",
-                format!("{symbol} is there {} times: {}", providers.len(), names(providers, &name)),
-            ),
+            // Told together by `duplicated`.
+            Collision::StateDuplicated { .. } => return None,
             Collision::OpenMp { first, second, .. } => {
                 ("openmp", format!("two OpenMP runtimes: {} and {}", first.name, second.name))
             }
@@ -244,7 +245,23 @@ impl<'p> Predictor<'p> {
                 ("partial-global", format!("{} puts {} into the global scope", name(object), list(symbols)))
             }
         };
-        Reason { kind, text }
+        Some(Reason { kind, text })
+    }
+
+    /// What there should be one of, for each set of objects that have it.
+    fn duplicated(&self, found: &[Collision]) -> Vec<Reason> {
+        let mut sets = BTreeMap::<&[ObjectId], Vec<String>>::new();
+        for collision in found {
+            if let Collision::StateDuplicated { symbol, providers } = collision {
+                sets.entry(providers).or_default().push(demangled(symbol));
+            }
+        }
+        let reason = |(objects, what): (&[ObjectId], Vec<String>)| {
+            let objects = names(objects, &|object| self.name(*object));
+            let text = format!("{}: one in each of {objects}", what.join(", "));
+            Reason { kind: "duplicated", text }
+        };
+        sets.into_iter().map(reason).collect()
     }
 
     fn name(&self, object: ObjectId) -> String {
@@ -263,6 +280,11 @@ impl Prediction {
     pub fn is_broken(&self) -> bool {
         !self.broken.is_empty()
     }
+}
+
+fn demangled(symbol: &str) -> String {
+    let demangled = cpp_demangle::Symbol::new(symbol).ok().and_then(|symbol| symbol.demangle().ok());
+    demangled.unwrap_or_else(|| symbol.to_owned())
 }
 
 fn names(objects: &[ObjectId], name: &impl Fn(&ObjectId) -> String) -> String {

@@ -10,12 +10,14 @@ use std::time::Duration;
 use crate::case::Case;
 use crate::child::{self, ChildError, Ended, Stop};
 
-/// The source. Modules of tests can be built of it too: with `-DABIAUDIT_MODULE=name` it is a Python module, and its
-/// functions in C are asked as those of the probe are.
+/// The source.
 pub const SOURCE: &str = include_str!("probe/probe.cpp");
 
+/// What makes a Python module of it, with `-DABIAUDIT_MODULE=name`: its functions in C are asked as those of the probe.
+pub const MODULE_SOURCE: &str = include_str!("probe/module.cpp");
+
 /// What every compiler is given: the language, and what a shared object takes.
-pub const FLAGS: &[&str] = &["-std=c++17", "-O1", "-fPIC", "-shared", "-pthread"];
+pub const FLAGS: &[&str] = &["-std=c++17", "-O1", "-fPIC", "-pthread"];
 
 /// A function that tells a module that can be asked.
 pub(crate) const HOOK: &str = "abiaudit_probe_run";
@@ -72,7 +74,9 @@ impl Probe {
         let probe = Self { directory, copies };
         create(&probe.directory)?;
         let first = probe.path(0);
-        compile(compiler, &scratch.join("probe.cpp"), &first, &[], stop)?;
+        let source = scratch.join("probe.cpp");
+        fs::write(&source, SOURCE).map_err(|error| ProbeError::Io { path: source.clone(), source: error })?;
+        compile(compiler, &[&source], &first, &["-shared"], stop)?;
         for copy in 1..copies {
             let path = probe.path(copy);
             fs::copy(&first, &path).map_err(|source| ProbeError::Io { path, source })?;
@@ -95,13 +99,13 @@ pub(crate) fn file_name(copy: usize) -> String {
     format!("abiaudit_probe_{copy}.so")
 }
 
-/// Builds a module of [`SOURCE`], which is written to `source`.
+/// Runs a compiler with [`FLAGS`], these inputs, and then `flags`.
 ///
 /// # Errors
 /// [`ProbeError`] if there is no compiler or it fails.
 pub fn compile(
     compiler: &str,
-    source: &Path,
+    inputs: &[&Path],
     output: &Path,
     flags: &[&str],
     stop: &Stop,
@@ -110,13 +114,12 @@ pub fn compile(
         let path = path.to_owned();
         |source| ProbeError::Io { path, source }
     };
-    fs::write(source, SOURCE).map_err(io(source))?;
     let log = output.with_extension("log");
     let file = fs::File::create(&log).map_err(io(&log))?;
     // CXX may hold options too.
     let mut words = compiler.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or("c++"));
-    command.args(words).args(FLAGS).arg("-o").arg(output).arg(source).args(flags);
+    command.args(words).args(FLAGS).arg("-o").arg(output).args(inputs).args(flags);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
     let ended = match child::run(&mut command, TIMEOUT, stop) {
         Err(ChildError::Start { source, .. }) if source.kind() == io::ErrorKind::NotFound => {

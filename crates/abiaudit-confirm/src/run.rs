@@ -57,6 +57,14 @@ pub enum RunError {
     /// It does not start, or the user stopped.
     #[error(transparent)]
     Child(#[from] ChildError),
+    /// The modules cannot be asked.
+    #[error("importing {order}: the modules cannot be asked: {message}")]
+    Fault {
+        /// What was imported.
+        order: String,
+        /// What Python says.
+        message: String,
+    },
     /// Files could not be written or read.
     #[error("{}: {source}", path.display())]
     Io {
@@ -161,7 +169,11 @@ impl Runner<'_> {
         let ended = child::run(&mut command, self.limits.timeout, self.stop)?;
         let record = tail(&task.record, RECORD_MAX).map_err(at(&task.record))?;
         let said = tail(&stderr, STDERR_MAX).map_err(at(&stderr))?;
-        Ok(Happened::read(&record, ended, case, self.checks, said))
+        let happened = Happened::read(&record, ended, case, self.checks, said);
+        match happened.fault {
+            Some(message) => Err(RunError::Fault { order: case.order(), message }),
+            None => Ok(happened),
+        }
     }
 
     fn steps<'t>(&self, case: &'t Case) -> Vec<TaskStep<'t>> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use abiaudit_confirm::Stop;
+use abiaudit_confirm::{MODULE_SOURCE, SOURCE, Stop, compile};
 use abiaudit_testing::TestWheel;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -67,9 +67,10 @@ impl Variant {
 
     /// Builds a module of this name in `scratch`.
     pub fn build(&self, module: &str, scratch: &Path) -> Result<Built> {
+        let object = self.object(scratch)?;
         let folder = scratch.join(module);
         fs::create_dir_all(&folder)?;
-        let mut flags = vec![format!("-DABIAUDIT_MODULE={module}")];
+        let mut flags = vec!["-shared".to_owned(), format!("-DABIAUDIT_MODULE={module}")];
         flags.extend(self.flags.iter().cloned());
         if let Some(script) = &self.script {
             let path = folder.join("script.map");
@@ -95,12 +96,29 @@ impl Variant {
         }
         let output = folder.join("module.so");
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let source = folder.join("probe.cpp");
-        abiaudit_confirm::compile(&self.compiler, &source, &output, &flags, &Stop::default())
+        let source = folder.join("module.cpp");
+        fs::write(&source, MODULE_SOURCE)?;
+        compile(&self.compiler, &[&source, &object], &output, &flags, &Stop::default())
             .with_context(|| self.name.clone())?;
         let wheel = wheel.program(&format!("{module}.abi3.so"), fs::read(output)?).write(scratch);
         fs::remove_dir_all(folder)?;
         Ok(Built { module: module.to_owned(), wheel })
+    }
+
+    /// The probe as an object file, compiled once for all variants that differ in linking only.
+    fn object(&self, scratch: &Path) -> Result<PathBuf> {
+        const LINKING: [&str; 3] = ["-Wl,", "-static", "-nodefaultlibs"];
+        let is_compiling = |flag: &&str| !LINKING.iter().any(|start| flag.starts_with(start));
+        let mut flags: Vec<&str> = self.flags.iter().map(String::as_str).filter(is_compiling).collect();
+        flags.push("-c");
+        let object = scratch.join(format!("{}{}.o", self.compiler, flags.concat()));
+        if !object.exists() {
+            let source = scratch.join("probe.cpp");
+            fs::write(&source, SOURCE)?;
+            compile(&self.compiler, &[&source], &object, &flags, &Stop::default())
+                .with_context(|| self.name.clone())?;
+        }
+        Ok(object)
     }
 
     /// A library of the compiler, under its new name.

@@ -4,8 +4,6 @@
 // Built on the spot with the machine's compiler, and loaded beside the modules under test. All is asked through
 // functions in C, so that no header of Python is needed and so that any module that exports them can be asked
 // (abiaudit_probe_*). Texts that they return live until the next call. Each question is asked in a process of its own.
-//
-// With -DABIAUDIT_MODULE=name it is an extension module of that name too.
 
 #include <cstdio>
 #include <cstring>
@@ -77,7 +75,7 @@ const char *cout() {
     int ends[2];
     const int saved = dup(1);
     if (saved < 0 || pipe(ends) != 0 || dup2(ends[1], 1) < 0) return unless(false, "no pipe for the test");
-    std::cout << "cout " << 123L << ' ' << 2.5 << std::endl;
+    std::cout << "cout " << 123L << ' ' << 2.5 << std::flush;
     const bool good = std::cout.good();
     dup2(saved, 1);
     close(ends[1]);
@@ -85,7 +83,7 @@ const char *cout() {
     const ssize_t length = read(ends[0], text, sizeof text - 1);
     close(ends[0]);
     close(saved);
-    const char *wrong = unless_equal(std::string(text, length > 0 ? length : 0), "cout 123 2.5\n");
+    const char *wrong = unless_equal(std::string(text, length > 0 ? length : 0), "cout 123 2.5");
     return wrong ? wrong : unless(good, "std::cout is not good()");
 }
 
@@ -303,34 +301,3 @@ EXPORTED const char *abiaudit_probe_stream(void (*printer)(std::ostream *)) {
         return unless(false, "an exception");
     }
 }
-
-#ifdef ABIAUDIT_MODULE
-
-// The part of Python's stable ABI that a module needs (PEP 384; not for free-threaded builds).
-extern "C" {
-struct PyObject;
-struct ModuleDefinition {
-    std::ptrdiff_t references;
-    void *type;
-    PyObject *(*initialise)();
-    std::ptrdiff_t index;
-    PyObject *copy;
-    const char *name;
-    const char *documentation;
-    std::ptrdiff_t size;
-    void *methods, *slots, *traverse, *clear, *free;
-};
-PyObject *PyModule_Create2(ModuleDefinition *, int abi);
-}
-
-#define JOINED_(a, b) a##b
-#define JOINED(a, b) JOINED_(a, b)
-#define TEXT_(a) #a
-#define TEXT(a) TEXT_(a)
-
-static ModuleDefinition definition = {1,       nullptr, nullptr, 0,       nullptr, TEXT(ABIAUDIT_MODULE), nullptr,
-                                      -1,      nullptr, nullptr, nullptr, nullptr, nullptr};
-
-EXPORTED PyObject *JOINED(PyInit_, ABIAUDIT_MODULE)() { return PyModule_Create2(&definition, 3); }
-
-#endif
