@@ -4,8 +4,11 @@ mod cells;
 mod table;
 mod variants;
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Instant;
 
 use abiaudit_confirm::Mode;
@@ -60,18 +63,18 @@ pub fn quick() -> Result<Tally> {
 
 fn play(options: &Options) -> Result<Tally> {
     let started = Instant::now();
+    let variants: Vec<Variant> =
+        variants::read()?.into_iter().filter(|variant| !options.quick || variant.quick).collect();
     let (variants, absent): (Vec<Variant>, Vec<Variant>) =
-        variants::read()?.into_iter().partition(Variant::has_compiler);
+        variants.into_iter().partition(Variant::has_compiler);
     let skipped: Vec<String> =
         absent.iter().map(|variant| format!("{}: no {}", variant.name, variant.compiler)).collect();
     for skip in &skipped {
         println!("SKIPPED: {skip}");
     }
     let scratch = tempfile::tempdir()?;
-    let wanted = |variant: &&Variant| {
-        (!options.quick || variant.quick) && (options.only.is_empty() || options.only.contains(&variant.name))
-    };
-    let partner = |variant: &&Variant| variant.partner && (!options.quick || variant.quick);
+    let wanted = |variant: &&Variant| options.only.is_empty() || options.only.contains(&variant.name);
+    let partner = |variant: &&Variant| variant.partner;
     let modules = build(variants.iter().filter(wanted), "m", scratch.path())?;
     let partners = build(variants.iter().filter(partner), "p", scratch.path())?;
     println!("{} modules built in {} s", modules.len() + partners.len(), started.elapsed().as_secs());
@@ -94,7 +97,7 @@ fn play(options: &Options) -> Result<Tally> {
     let agree = outcomes.len() - differ.len();
     println!("{agree} of {} cells as predicted, {} s", outcomes.len(), started.elapsed().as_secs());
     if options.write {
-        write(&variants, &text, agree, outcomes.len())?;
+        write(&variants, &text, agree, outcomes.len(), &skipped)?;
     }
     Ok(Tally { agree, differ: differ.len(), skipped })
 }
@@ -109,7 +112,39 @@ fn build<'v>(
         .collect()
 }
 
-fn write(_variants: &[Variant], _table: &str, _agree: usize, _all: usize) -> Result<()> {
-    let _ = fs::read_dir(".")?;
-    bail!("not yet")
+/// docs/crash-matrix.md
+fn write(variants: &[Variant], table: &str, agree: usize, all: usize, skipped: &[String]) -> Result<()> {
+    let mut page = format!(
+        "# The crash matrix\n\n\
+        Written by `cargo xtask matrix --write`; do not edit. Each variant is a module of our own source, built in one way \
+        ([variants.toml](../testdata/matrix/variants.toml)), in a wheel of its own. It is imported beside each partner, in \
+        both orders and all modes, each time in a new process, which then tries streams, locales, `call_once`, threads, \
+        exceptions and error categories in both modules, each in a child process, and compares values. A cell is *broken* \
+        if any answer of any module is wrong or crashes. `a / b` means: broken or fine with the variant first / with the \
+        partner first. Where the prediction of `abiaudit confirm` is something else than what happened, the cell says so.\n\n\
+        **{agree} of {all} cells as predicted**, with {}.\n\n\
+        The last column says which exceptions or streams are not understood when they cross from one module to the \
+        other, although nothing else is broken.\n\n{table}\n## The variants\n\n| name | what | compiler |\n| --- | --- | --- |\n",
+        versions(variants)?.join(", ")
+    );
+    for variant in variants {
+        let _ = writeln!(page, "| `{}` | {} | {} |", variant.name, variant.what, variant.compiler);
+    }
+    for skip in skipped {
+        let _ = writeln!(page, "\nSkipped: {skip}.");
+    }
+    let path = shell::root().join("docs/crash-matrix.md");
+    fs::write(&path, page).with_context(|| path.display().to_string())?;
+    println!("wrote {}", path.display());
+    Ok(())
+}
+
+/// First lines of `--version` of the compilers.
+fn versions(variants: &[Variant]) -> Result<Vec<String>> {
+    let compilers: BTreeSet<&str> = variants.iter().map(|variant| variant.compiler.as_str()).collect();
+    let version = |compiler: &str| {
+        let said = shell::capture(Command::new(compiler).arg("--version"))?;
+        Ok(format!("`{}`", said.lines().next().unwrap_or(compiler)))
+    };
+    compilers.into_iter().map(version).collect()
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 
-use crate::{corpus, differential, docs, shell};
+use crate::{corpus, differential, docs, matrix, shell};
 
 /// How many checks passed and failed, and what was not looked at.
 #[derive(Debug, Default)]
@@ -55,6 +55,7 @@ const STEPS: &[Step] = &[
     ("tests", tests, "all tests"),
     ("doctests", doctests, "the examples in the documentation"),
     ("docs", generated, "generated pages are up to date"),
+    ("matrix", small_matrix, "C++ runtimes in one process, predicted and real"),
     ("differential", differential, "verdicts on real wheels against auditwheel's"),
 ];
 
@@ -221,6 +222,11 @@ fn generated() -> Result<Counts> {
     let complaints: Vec<String> =
         stale.iter().map(|page| format!("{page} is out of date: cargo xtask docs")).collect();
     Ok(Counts::complaints(docs::PAGES, &complaints))
+}
+
+fn small_matrix() -> Result<Counts> {
+    let tally = matrix::quick()?;
+    Ok(Counts { passed: tally.agree as u64, failed: tally.differ as u64, skipped: tally.skipped })
 }
 
 fn differential() -> Result<Counts> {
