@@ -6,7 +6,7 @@ use abiaudit_elf::test_support::{Arch, ElfWriter, SymbolSpec};
 use abiaudit_elf::{Object, Wants};
 use abiaudit_loader::binding::{
     Binding, Event, File, InterpositionKind, Missing, ObjectId, Process, Program, Provided, Provider,
-    Scenario, SystemLibrary, Target, Via,
+    Scenario, SystemLibrary, SystemReference, Target, Via,
 };
 use abiaudit_loader::search::{Libc, Library};
 
@@ -15,6 +15,7 @@ struct Table {
     soname: &'static str,
     needed: &'static [&'static str],
     symbols: &'static [(&'static str, Option<&'static str>)],
+    refers: &'static [(&'static str, Option<&'static str>)],
 }
 
 impl SystemLibrary for Table {
@@ -35,18 +36,29 @@ impl SystemLibrary for Table {
             (same && fits).then_some(provided)
         })
     }
+
+    fn references(&self) -> Vec<SystemReference<'_>> {
+        self.refers.iter().map(|&(symbol, version)| SystemReference { symbol, version }).collect()
+    }
 }
 
-const PYTHON: Table = Table { soname: "python", needed: &["libc.so.6"], symbols: &[("PyList_New", None)] };
+const PYTHON: Table =
+    Table { soname: "python", needed: &["libc.so.6"], symbols: &[("PyList_New", None)], refers: &[] };
 const LIBC: Table = Table {
     soname: "libc.so.6",
     needed: &[],
     symbols: &[("memcpy", Some("GLIBC_2.14")), ("memcpy", Some("GLIBC_2.2.5"))],
+    refers: &[],
 };
 const LIBSTDCXX: Table = Table {
     soname: "libstdc++.so.6",
     needed: &["libc.so.6"],
     symbols: &[("!_ZNSt5ctypeIcE2idE", Some("GLIBCXX_3.4")), ("_ZSt4cout", Some("GLIBCXX_3.4"))],
+    refers: &[
+        ("_ZNSt5ctypeIcE2idE", Some("GLIBCXX_3.4")),
+        ("_ZSt4cout", Some("GLIBCXX_3.4")),
+        ("nowhere", None),
+    ],
 };
 
 /// Files at paths, each with the number of its wheel.
@@ -172,6 +184,35 @@ fn a_unique_symbol_of_the_system_counts_from_when_it_is_loaded() {
     // musl knows nothing of it.
     let process = wheels.run(Libc::Musl, &[import(0), import(1)]);
     assert_eq!(process.bindings.of(1)[0].provider.object(), Some(file(1)));
+}
+
+/// libstdc++ asks the loader for its own exports too, through the scope of whoever pulled it in.
+#[test]
+fn libraries_of_the_system_are_bound_too() {
+    let id = "_ZNSt5ctypeIcE2idE";
+    let unique = SymbolSpec { info: 0xa1, ..SymbolSpec::function(id) };
+    let exporter = ElfWriter::new(Arch::X86_64)
+        .needed("libstdc++.so.6")
+        .symbol(unique)
+        .define("_ZSt4cout")
+        .undefined("_ZSt4cout");
+    let user = ElfWriter::new(Arch::X86_64).needed("libstdc++.so.6").undefined("_ZSt4cout");
+    let wheels = Wheels::new(vec![("/site/exporter.so", 1, exporter), ("/site/user.so", 2, user)]);
+    let providers = |events: &[Event<'_>]| {
+        let process = wheels.run(Libc::Glibc, events);
+        let of_libstdcxx = process.system_bindings.iter().inspect(|binding| assert_eq!(binding.library, 2));
+        of_libstdcxx
+            .map(|binding| (binding.reference, binding.provider.object(), binding.via))
+            .collect::<Vec<_>>()
+    };
+    // Pulled in by the exporter, it is served by it.
+    let exporter_first =
+        [(0, Some(file(0)), Via::Unique), (1, Some(file(0)), Via::Local), (2, None, Via::Nothing)];
+    assert_eq!(providers(&[import(0), import(1)]), exporter_first);
+    let system = Some(ObjectId::System(2));
+    let user_first = [(0, system, Via::Unique), (1, system, Via::Local), (2, None, Via::Nothing)];
+    assert_eq!(providers(&[import(1), import(0)]), user_first);
+    assert_eq!(providers(&[]), [], "it is not loaded");
 }
 
 #[test]
