@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::abi::{
-    DT_FLAGS, DT_FLAGS_1, DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_VERNEED, DT_VERNEEDNUM, PF_R, PF_W,
-    PF_X, SHN_UNDEF, STB_GLOBAL, STB_GNU_UNIQUE, STB_WEAK, STV_DEFAULT, STV_HIDDEN, STV_PROTECTED,
-    VER_NDX_GLOBAL, VERSYM_HIDDEN,
+    DT_FLAGS, DT_FLAGS_1, DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_VERNEED, DT_VERNEEDNUM, DT_VERSYM,
+    PF_R, PF_W, PF_X, SHN_UNDEF, STB_GLOBAL, STB_GNU_UNIQUE, STB_WEAK, STV_DEFAULT, STV_HIDDEN,
+    STV_PROTECTED, VER_NDX_GLOBAL, VERSYM_HIDDEN,
 };
 use crate::contents::{Contents, Entry, Symbol, Value};
 use crate::plan::{Binding, Edit, EditPlan, Place, RequiredVersion, SearchPathKind, SymbolName, Visibility};
@@ -400,6 +400,14 @@ impl<'a> Editor<'_, 'a> {
         let entries = &mut self.contents.entries;
         if count == 0 {
             entries.retain(|entry| !matches!(entry.tag, DT_VERNEED | DT_VERNEEDNUM));
+        }
+        // Without any version glibc makes no table of versions, and DT_VERSYM leads it into the one that is not there.
+        if count == 0 && self.contents.definitions.is_empty() && self.contents.has_versions {
+            entries.retain(|entry| entry.tag != DT_VERSYM);
+            self.contents.has_versions = false;
+            for symbol in &mut self.contents.symbols {
+                symbol.version = VER_NDX_GLOBAL;
+            }
         }
         for entry in entries.iter_mut().filter(|entry| entry.tag == DT_VERNEEDNUM) {
             entry.value = Value::Number(count);

@@ -40,6 +40,7 @@ fn changeable(case: &Case) -> Result<Vec<(u64, u64)>, EditError> {
     ranges.extend(got.map(|offset| (offset, offset + word)));
     let tables = image.sections.iter().filter(|s| image.sections_agree && s.kind == SHT_SYMTAB);
     ranges.extend(tables.map(|s| (s.offset, s.file_end())));
+    ranges.extend(reused(case));
     ranges.sort_unstable();
     Ok(ranges)
 }
@@ -50,8 +51,9 @@ fn check_bytes(case: &Case, violations: &mut Vec<Violation>) -> Result<(), EditE
     let end = before.len() as u64;
     for (begin, next) in changeable(case)?.into_iter().chain([(end, end)]) {
         let range = at as usize..begin.clamp(at, end) as usize;
-        let (old, new) = (before.get(range.clone()), after.get(range.clone()));
-        if old != new && !is_reused(case, &range) {
+        let old = before.get(range.clone()).unwrap_or_default();
+        let new = after.get(range.clone()).unwrap_or_default();
+        if old != new {
             let detail = format!("between {:#x} and {:#x}", range.start, range.end);
             violations.push(Violation::new(Invariant::Bytes, detail));
         }
@@ -64,11 +66,13 @@ fn check_bytes(case: &Case, violations: &mut Vec<Violation>) -> Result<(), EditE
     Ok(())
 }
 
-/// Whether a range is padding inside the segments that were taken apart.
-fn is_reused(case: &Case, range: &std::ops::Range<usize>) -> bool {
-    let begin = case.layout.dropped.iter().map(|extent| extent.offset).min();
-    let is_tail = |begin: u64| case.layout.added.iter().any(|new| new.extent.offset >= begin);
-    begin.is_some_and(|begin| range.start as u64 >= begin && is_tail(begin))
+/// The end of the file from where segments were taken apart whose room is used again.
+fn reused(case: &Case) -> Option<(u64, u64)> {
+    let first = case.layout.added.iter().map(|new| new.extent.offset).min()?;
+    let end = case.before.bytes.len() as u64;
+    let begins = case.layout.dropped.iter().map(|extent| extent.offset);
+    let begin = begins.filter(|begin| *begin <= first && first < end).min()?;
+    Some((begin, end))
 }
 
 /// The first word of the GOT is what it was, or follows the dynamic section.
