@@ -172,7 +172,7 @@ impl Work<'_> {
                     Wish::Remove => self.remove(&need.name, &member, &mut plan),
                     Wish::Graft => {
                         let paths = self.paths_of_object(need);
-                        let Some(library) = self.find(&need.name, &member, &paths)? else { continue };
+                        let Some(library) = self.find(&need.name, &member, &paths) else { continue };
                         let to = self.add(&library, &need.name, false, paths.rpath)?;
                         reach.insert(self.needs(to, &member, &need.name, &mut plan));
                     }
@@ -263,7 +263,7 @@ impl Work<'_> {
                         reach.insert(directory);
                         continue;
                     }
-                    let Some(found) = self.find(&needed, &who, &paths)? else { continue };
+                    let Some(found) = self.find(&needed, &who, &paths) else { continue };
                     let to = self.add(&found, &needed, false, paths.rpath.clone())?;
                     reach.insert(self.needs(to, &member, &needed, &mut plan));
                 }
@@ -367,11 +367,11 @@ impl Work<'_> {
         Paths::of(self.grafter.libc, &alone.search_paths(0), std::iter::empty(), &inherited)
     }
 
-    fn find(&mut self, soname: &str, by: &str, paths: &Paths) -> Result<Option<Rc<Library>>, RepairError> {
+    fn find(&mut self, soname: &str, by: &str, paths: &Paths) -> Option<Rc<Library>> {
         let request = Request { name: soname, rpath: &paths.rpath, runpath: &paths.runpath };
         match self.grafter.searcher.find(&request) {
-            Ok(library) if self.is_excluded(&library.source.to_string()) => Ok(None),
-            Ok(library) => Ok(Some(library)),
+            Ok(library) if self.is_excluded(&library.source.to_string()) => None,
+            Ok(library) => Some(library),
             Err(failure) => {
                 let missing = self.missing.entry(soname.to_owned()).or_insert_with(|| MissingLibrary {
                     soname: soname.to_owned(),
@@ -379,7 +379,7 @@ impl Work<'_> {
                     looked: failure.to_text(),
                 });
                 missing.needed_by.push(by.to_owned());
-                Ok(None)
+                None
             }
         }
     }

@@ -160,20 +160,14 @@ impl RepairError {
 }
 
 fn missing(libraries: &[MissingLibrary]) -> String {
-    let mut text = String::from("libraries are missing:");
-    for library in libraries {
-        text.push_str(&format!(
-            "\n  {} (needed by {}): {}",
-            library.soname,
-            library.needed_by.join(", "),
-            library.looked
-        ));
-    }
-    text.push_str(
-        "\n  mend: install them, or say where they are (LD_LIBRARY_PATH, --ldpaths, --sysroot, --from-wheel, --include), or \
-         leave them to another distribution (--exclude, and Requires-Dist in the metadata)",
-    );
-    text
+    let line = |library: &MissingLibrary| {
+        format!("\n  {} (needed by {}): {}", library.soname, library.needed_by.join(", "), library.looked)
+    };
+    format!(
+        "libraries are missing:{}\n  mend: install them, or say where they are (LD_LIBRARY_PATH, --ldpaths, --sysroot, \
+         --from-wheel, --include), or leave them to another distribution (--exclude, and Requires-Dist in the metadata)",
+        libraries.iter().map(line).collect::<Vec<_>>().concat()
+    )
 }
 
 fn blocked(target: &str, reasons: &[String]) -> String {

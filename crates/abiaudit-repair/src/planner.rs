@@ -237,9 +237,9 @@ fn choose(
     let mut failure = None;
     let mut best: Option<Chosen> = None;
     let mut nearest: Option<Vec<String>> = None;
-    let mut seen: BTreeMap<Vec<String>, ()> = BTreeMap::new();
+    let mut seen: BTreeSet<Vec<String>> = BTreeSet::new();
     for target in &candidates {
-        if seen.insert(libraries_of(target), ()).is_some() {
+        if !seen.insert(libraries_of(target)) {
             continue;
         }
         let closure = match closure_for(&grafter, target) {

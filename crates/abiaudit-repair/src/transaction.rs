@@ -85,6 +85,11 @@ impl Prepared {
         &self.plan
     }
 
+    /// SHA-256 of the input.
+    pub fn input_sha256(&self) -> [u8; 32] {
+        Sha256::digest(self.archive.as_bytes()).into()
+    }
+
     /// The input as it was read.
     pub fn subject(&self) -> &Subject {
         &self.subject
@@ -166,7 +171,7 @@ impl Writing<'_> {
         let mut copied = Vec::new();
         for graft in &plan.grafts {
             self.proceed()?;
-            let content = self.copy_of(graft)?;
+            let content = copy_of(graft)?;
             let done = writer.add(&graft.member, MODE_PROGRAM, &content)?;
             let sha256 = hex(&done.sha256);
             written.insert(graft.member.clone(), sha256.clone());
@@ -185,21 +190,21 @@ impl Writing<'_> {
     }
 
     /// A member that is not of dist-info.
-    fn code<'f>(
+    fn code(
         &self,
         member: &archive::Member,
-        writer: &mut WheelWriter<'_, BufWriter<&'f File>>,
+        writer: &mut WheelWriter<'_, BufWriter<&File>>,
         written: &mut BTreeMap<String, String>,
     ) -> Result<(), RepairError> {
         let plan = self.plan;
         if let Some(edit) = plan.edits.iter().find(|edit| edit.member == member.name) {
-            let content = self.edited(&member.name, self.content(member)?, &edit.plan)?;
+            let content = edited(&member.name, self.content(member)?, &edit.plan)?;
             let done = writer.replace(member, &content)?;
             written.insert(member.name.clone(), hex(&done.sha256));
             return Ok(());
         }
         if let Some(moved) = plan.scripts.iter().find(|moved| moved.from == member.name) {
-            let content = self.edited(&moved.to, self.content(member)?, &moved.plan)?;
+            let content = edited(&moved.to, self.content(member)?, &moved.plan)?;
             let launcher = writer.replace(member, &script::launcher(&moved.to))?;
             written.insert(member.name.clone(), hex(&launcher.sha256));
             let done = writer.add(&moved.to, MODE_PROGRAM, &content)?;
@@ -210,10 +215,10 @@ impl Writing<'_> {
     }
 
     /// A member of dist-info.
-    fn info<'f>(
+    fn info(
         &self,
         member: &archive::Member,
-        writer: &mut WheelWriter<'_, BufWriter<&'f File>>,
+        writer: &mut WheelWriter<'_, BufWriter<&File>>,
         written: &mut BTreeMap<String, String>,
     ) -> Result<(), RepairError> {
         let plan = self.plan;
@@ -232,10 +237,10 @@ impl Writing<'_> {
         }
     }
 
-    fn keep<'f>(
+    fn keep(
         &self,
         member: &archive::Member,
-        writer: &mut WheelWriter<'_, BufWriter<&'f File>>,
+        writer: &mut WheelWriter<'_, BufWriter<&File>>,
     ) -> Result<(), RepairError> {
         let sha256 = if member.kind == MemberKind::Directory {
             [0; 32]
@@ -247,10 +252,10 @@ impl Writing<'_> {
     }
 
     /// The bill of materials and licences.
-    fn add_info<'f>(
+    fn add_info(
         &self,
         copied: &[sbom::Copied<'_>],
-        writer: &mut WheelWriter<'_, BufWriter<&'f File>>,
+        writer: &mut WheelWriter<'_, BufWriter<&File>>,
         written: &mut BTreeMap<String, String>,
     ) -> Result<(), RepairError> {
         for licence in &self.plan.licences {
@@ -281,15 +286,6 @@ impl Writing<'_> {
         Ok(())
     }
 
-    fn copy_of(&self, graft: &Graft) -> Result<Vec<u8>, RepairError> {
-        let read = graft.source.read();
-        let content = read.map_err(RepairError::io("read", graft.source.to_string()))?;
-        if hex(&Sha256::digest(&content)) != graft.sha256 {
-            return Err(RepairError::SourceChanged { source_name: graft.source.to_string() });
-        }
-        self.edited(&graft.member, content, &graft.plan)
-    }
-
     fn content(&self, member: &archive::Member) -> Result<Vec<u8>, RepairError> {
         let mut content = Vec::with_capacity(usize::try_from(member.size).unwrap_or_default());
         let mut scratch = Scratch::new();
@@ -300,15 +296,25 @@ impl Writing<'_> {
         outcome.map_err(|error| RepairError::DistInfo(error.to_string()))?;
         Ok(content)
     }
+}
 
-    /// Content with edits carried out, which the editor has verified.
-    fn edited(&self, member: &str, content: Vec<u8>, plan: &EditPlan) -> Result<Vec<u8>, RepairError> {
-        if plan.edits.is_empty() {
-            return Ok(content);
-        }
-        crate::edit::apply(content, plan)
-            .map_err(|source| RepairError::Edit { member: member.to_owned(), source })
+/// The library as the plan saw it, with its edits.
+fn copy_of(graft: &Graft) -> Result<Vec<u8>, RepairError> {
+    let read = graft.source.read();
+    let content = read.map_err(RepairError::io("read", graft.source.to_string()))?;
+    if hex(&Sha256::digest(&content)) != graft.sha256 {
+        return Err(RepairError::SourceChanged { source_name: graft.source.to_string() });
     }
+    edited(&graft.member, content, &graft.plan)
+}
+
+/// Content with edits carried out, which the editor has verified.
+fn edited(member: &str, content: Vec<u8>, plan: &EditPlan) -> Result<Vec<u8>, RepairError> {
+    if plan.edits.is_empty() {
+        return Ok(content);
+    }
+    crate::edit::apply(content, plan)
+        .map_err(|source| RepairError::Edit { member: member.to_owned(), source })
 }
 
 fn find<'m>(members: &'m [Member], name: &str) -> Option<&'m Member> {

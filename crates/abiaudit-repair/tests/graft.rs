@@ -310,7 +310,11 @@ fn owners_licences_and_the_bill_of_materials() {
     let before = std::fs::read(bench.path("root/usr/lib/libfoo.so.1")).expect("the library");
     let digest = |bytes: &[u8]| {
         use sha2::Digest as _;
-        sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        use std::fmt::Write as _;
+        sha2::Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("writing to memory");
+            text
+        })
     };
     assert_eq!(component["pedigree"]["ancestors"][0]["hashes"][0]["content"], digest(&before));
     let member = component["evidence"]["occurrences"][0]["location"].as_str().expect("a member");

@@ -98,6 +98,14 @@ pub enum Command {
     Toolchain(ToolchainCommand),
     /// List the rules
     Rules,
+    /// Compare the report of a repair with the wheels
+    ///
+    /// Checks the digests that `abiaudit repair --report` wrote: of the repaired wheel, of every member that was written,
+    /// and with --input that every other member is a copy of the original's.
+    #[command(
+        after_help = "Exit codes: 0 the report fits; 1 it does not; 2 wrong usage, or a file that cannot be read."
+    )]
+    VerifyReport(VerifyReportArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -241,6 +249,22 @@ pub struct RepairArgs {
     pub wheels: Vec<PathBuf>,
 
     /// Directory for the repaired wheels
+/// `abiaudit verify-report`
+#[derive(Debug, Args)]
+pub struct VerifyReportArgs {
+    /// What `abiaudit repair --report` wrote
+    #[arg(value_name = "REPORT")]
+    pub report: PathBuf,
+
+    /// The repaired wheel
+    #[arg(value_name = "WHEEL")]
+    pub wheel: PathBuf,
+
+    /// The wheel as it was before the repair
+    #[arg(long, value_name = "WHEEL")]
+    pub input: Option<PathBuf>,
+}
+
     #[arg(long, short = 'w', value_name = "DIR", default_value = "wheelhouse")]
     pub wheel_dir: PathBuf,
 
@@ -333,6 +357,10 @@ pub struct RepairArgs {
     /// Take the configuration from this file instead of the nearest abiaudit.toml or pyproject.toml
     #[arg(long, value_name = "FILE", conflicts_with = "no_config")]
     pub config: Option<PathBuf>,
+
+    /// Write what was done as in-toto statements, one a line, to be signed and kept with the wheels
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub report: Option<PathBuf>,
 
     /// Read no configuration file
     #[arg(long)]

@@ -13,6 +13,7 @@ mod show;
 pub mod toolchain;
 mod triage;
 
+mod verify_report;
 use crate::cli::{Cli, Command};
 
 /// Runs a command and gives the exit code.
@@ -27,6 +28,7 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Repair(args) => repair::run(&args),
         Command::Toolchain(command) => toolchain::run(&command),
         Command::Rules => reference::rules(),
+        Command::VerifyReport(args) => verify_report::run(&args),
         Command::Completions { shell } => reference::completions(shell),
         Command::Man { directory } => reference::man(directory.as_deref()),
         Command::CliReference => reference::cli(),

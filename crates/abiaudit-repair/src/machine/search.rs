@@ -273,15 +273,13 @@ fn multiarch(arch: Arch) -> &'static str {
 impl NotFound {
     /// In words, for a message.
     pub fn to_text(&self) -> String {
-        let mut text = if self.searched.is_empty() {
+        let searched = if self.searched.is_empty() {
             "no directory was searched".to_owned()
         } else {
             format!("searched {}", self.searched.join(", "))
         };
-        for (path, what) in &self.unfit {
-            text.push_str(&format!("; {path} is {what}"));
-        }
-        text
+        let unfit = self.unfit.iter().map(|(path, what)| format!("{path} is {what}"));
+        std::iter::once(searched).chain(unfit).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -312,7 +310,7 @@ mod tests {
 
         fn elf(&self, path: &str, arch: TestArch) -> &Self {
             let name = path.rsplit('/').next().unwrap_or_default();
-            self.file(path, &ElfWriter::new(arch).soname(name).build().bytes())
+            self.file(path, ElfWriter::new(arch).soname(name).build().bytes())
         }
 
         fn find(&self, libc: Libc, paths: LibraryPaths, request: &Request<'_>) -> Result<String, NotFound> {

@@ -9,6 +9,7 @@ mod os_release;
 mod rpm;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +86,8 @@ fn encode(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b".-_~:".contains(&byte) {
             encoded.push(char::from(byte));
         } else {
-            encoded.push_str(&format!("%{byte:02X}"));
+            // Writing to a String cannot fail.
+            let _ = write!(encoded, "%{byte:02X}");
         }
     }
     encoded
@@ -93,13 +95,11 @@ fn encode(text: &str) -> String {
 
 /// `pkg:TYPE/NAMESPACE/NAME@VERSION?qualifiers`, the qualifiers in the order of their names.
 fn purl(kind: &str, namespace: &str, name: &str, version: &str, qualifiers: &[(&str, &str)]) -> String {
-    let mut purl = format!("pkg:{kind}/{}/{}@{}", encode(namespace), encode(name), encode(version));
-    let mut separator = '?';
-    for (key, value) in qualifiers.iter().filter(|(_, value)| !value.is_empty()) {
-        purl.push_str(&format!("{separator}{key}={}", encode(value)));
-        separator = '&';
-    }
-    purl
+    let known = qualifiers.iter().filter(|(_, value)| !value.is_empty());
+    let qualifiers: Vec<String> = known.map(|(key, value)| format!("{key}={}", encode(value))).collect();
+    let question = if qualifiers.is_empty() { "" } else { "?" };
+    let [namespace, name, version] = [namespace, name, version].map(encode);
+    format!("pkg:{kind}/{namespace}/{name}@{version}{question}{}", qualifiers.join("&"))
 }
 
 #[cfg(test)]
@@ -166,7 +166,7 @@ pub(crate) mod tests {
         ]);
         let root = Root::sysroot(directory.path());
         let path = "/usr/lib/liblzma.so.5.6.1".to_owned();
-        let owners = Packages::open(&root).owners(&[path.clone()]);
+        let owners = Packages::open(&root).owners(std::slice::from_ref(&path));
         assert_eq!(owners[&path].purl, "pkg:apk/alpine/xz-libs@5.6.1-r3?arch=x86_64&distro=alpine-3.20.1");
         assert_eq!(owners[&path].licence.as_deref(), Some("0BSD AND Public-Domain"));
     }

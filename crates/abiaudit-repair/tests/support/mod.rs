@@ -89,7 +89,7 @@ pub fn module(needed: &[&str]) -> ElfWriter {
 
 pub fn module_for(arch: Arch, needed: &[&str]) -> ElfWriter {
     let module = ElfWriter::new(arch).define("PyInit_m").needed("libc.so.6");
-    needed.iter().fold(module, |module, name| module.needed(name))
+    needed.iter().fold(module, ElfWriter::needed)
 }
 
 /// The wheel `pkg` with that module.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use abiaudit_repair::machine::{LibraryPaths, Root};
-use abiaudit_repair::{Control, Include, Options, Plan, RepairError, Repaired, prepare};
+use abiaudit_repair::{Control, Include, Options, Plan, RepairError, Repaired, Statement, prepare};
 use abiaudit_rules::Severity;
 use abiaudit_wheel::WriteOptions;
 use abiaudit_wheel::writer::DosTime;
@@ -17,15 +17,22 @@ use crate::{CLEAN, FINDINGS, TROUBLE, calendar, config, output};
 
 pub fn run(args: &RepairArgs) -> anyhow::Result<u8> {
     let options = options(args)?;
+    if let Some(report) = &args.report {
+        output::refuse_input(report, &args.wheels)?;
+    }
     if let Some(jobs) = args.jobs {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.into());
         pool.build_global().context("cannot start the threads")?;
     }
     let interrupted = on_signals()?;
     let mut code = CLEAN;
+    let mut statements = Vec::new();
     for wheel in &args.wheels {
         let of_wheel = match repair(wheel, args, &options, &interrupted) {
-            Ok(()) => CLEAN,
+            Ok(statement) => {
+                statements.extend(statement);
+                CLEAN
+            }
             Err(Failure::Repair(RepairError::Interrupted)) => {
                 complain(wheel, &RepairError::Interrupted);
                 return Ok(TROUBLE);
@@ -37,6 +44,14 @@ pub fn run(args: &RepairArgs) -> anyhow::Result<u8> {
             Err(Failure::Output(error)) => return Err(error),
         };
         code = code.max(of_wheel);
+    }
+    if let Some(report) = &args.report {
+        output::write_file(report, |file| {
+            statements.iter().try_for_each(|statement| {
+                serde_json::to_writer(&mut *file, statement)?;
+                writeln!(file)
+            })
+        })?;
     }
     Ok(code)
 }
@@ -53,14 +68,17 @@ impl From<RepairError> for Failure {
     }
 }
 
+/// Repairs one wheel, prints what was done, and gives the statement on it if one is wanted.
 fn repair(
     wheel: &Path,
     args: &RepairArgs,
     options: &Options,
     interrupted: &AtomicBool,
-) -> Result<(), Failure> {
+) -> Result<Option<Statement>, Failure> {
     let prepared = prepare(wheel, options)?;
     let plan = prepared.plan().clone();
+    // Before the input may be replaced.
+    let input = args.report.is_some().then(|| prepared.input_sha256());
     let repaired = if args.dry_run {
         None
     } else {
@@ -73,7 +91,15 @@ fn repair(
         };
         Some(prepared.write(directory, options, &control)?)
     };
-    output::unless_reader_has_gone(print(args.format, &plan, repaired.as_ref())).map_err(Failure::Output)
+    let statement = match (&repaired, input) {
+        (Some(repaired), Some(input)) => {
+            let version = env!("CARGO_PKG_VERSION");
+            Some(Statement::new(&plan, &input, &repaired.path, &repaired.written, version)?)
+        }
+        _ => None,
+    };
+    output::unless_reader_has_gone(print(args.format, &plan, repaired.as_ref())).map_err(Failure::Output)?;
+    Ok(statement)
 }
 
 fn print(format: PlanFormat, plan: &Plan, repaired: Option<&Repaired>) -> anyhow::Result<()> {
@@ -175,9 +201,10 @@ fn directories(text: &str) -> anyhow::Result<Vec<String>> {
 /// `SOURCE_DATE_EPOCH` (<https://reproducible-builds.org/specs/source-date-epoch/>).
 fn source_date() -> anyhow::Result<Option<DosTime>> {
     let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH") else { return Ok(None) };
-    let seconds = text.to_str().and_then(|text| text.parse().ok());
+    let text = text.to_string_lossy();
+    let seconds = text.parse().ok();
     let seconds =
-        seconds.with_context(|| format!("SOURCE_DATE_EPOCH is {text:?}; expected seconds since 1970"))?;
+        seconds.with_context(|| format!("SOURCE_DATE_EPOCH is {text}; expected seconds since 1970"))?;
     Ok(Some(DosTime::from_unix(seconds)))
 }
 
