@@ -69,7 +69,7 @@ fn renamed_symbols_are_found_by_their_new_names_only() {
         assert_eq!(bench.new_complaints(&library, &edited), Vec::<String>::new());
         bench.survives(&edited);
         lookup_all(&bench, &edited, 60, |i| !(10..40).contains(&i));
-        for i in 10..40 {
+        for i in 10_usize..40 {
             let name = format!("{}_of_another_name_{i}", if i.is_multiple_of(2) { "a" } else { "zz" });
             let found = bench.load_symbol("renamed.so", &edited, &name);
             assert!(found.is_err_and(|error| error.contains("exit status: 3")), "it is there, and is not 42");
