@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use abiaudit_detect::{CxxClass, UnwinderKind};
 use abiaudit_loader::binding::{ObjectId, Process, Target};
 use abiaudit_process::{
     Cause, Collision, Followed, Follower, Grade, Opened, Opening, Plan, Platform, Releases, Site, SystemBase,
@@ -58,6 +59,8 @@ pub struct Reason {
 pub struct Predictor<'p> {
     site: Site<'p>,
     base: SystemBase,
+    /// Modules that export the functions of the probe, and their files.
+    hooks: Vec<(String, usize)>,
 }
 
 impl<'p> Predictor<'p> {
@@ -69,17 +72,19 @@ impl<'p> Predictor<'p> {
         let platform = Platform::of(subjects).ok_or(PredictionError::NoPlatform)?;
         let site = Site::new(subjects, platform);
         let base = SystemBase::new(&site, releases)?;
-        Ok(Self { site, base })
+        let has_hook = |file: &abiaudit_process::SiteFile<'_>| {
+            let symbols = &file.object.symbols;
+            symbols.exported().any(|symbol| symbols.name(symbol) == probe::HOOK.as_bytes())
+        };
+        let hooks = site.files.iter().enumerate().filter(|(_, file)| has_hook(file));
+        let hooks = hooks.filter_map(|(number, file)| Some((module_name(file.short_path())?, number)));
+        let hooks = hooks.collect();
+        Ok(Self { site, base, hooks })
     }
 
     /// Modules that export the functions of the probe.
     pub fn hooked(&self) -> Vec<String> {
-        let has_hook = |file: &&abiaudit_process::SiteFile<'_>| {
-            let symbols = &file.object.symbols;
-            symbols.exported().any(|symbol| symbols.name(symbol) == probe::HOOK.as_bytes())
-        };
-        let files = self.site.files.iter().filter(has_hook);
-        files.filter_map(|file| module_name(file.short_path())).collect()
+        self.hooks.iter().map(|(module, _)| module.clone()).collect()
     }
 
     /// Whether an input has the package or module that a dotted name begins with.
@@ -103,7 +108,7 @@ impl<'p> Predictor<'p> {
         let preload = if case.mode == Mode::Preload { &preload[..] } else { &[] };
         let process = abiaudit_process::run_preloaded(&self.site, &self.base, &plan, preload);
         let mut prediction =
-            Prediction { broken: self.failures(&process), crossing: Vec::new(), notes: Vec::new() };
+            Prediction { broken: self.failures(&process), crossing: self.crossings(case), notes: Vec::new() };
         let found = collisions(&self.site, &self.base, &plan, &process);
         prediction.notes.extend(self.duplicated(&found));
         for collision in found {
@@ -117,6 +122,42 @@ impl<'p> Predictor<'p> {
         let notes = plan.notes.into_iter().map(|text| Reason { kind: "plan", text });
         prediction.notes.extend(notes);
         Ok(prediction)
+    }
+
+    /// What will not be understood when the modules of a case that are asked throw to each other and print to each
+    /// other's streams. They are handed each other's functions, which no binding shows.
+    fn crossings(&self, case: &Case) -> Vec<Reason> {
+        let asked: Vec<(usize, CxxClass, UnwinderKind)> = case
+            .steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::Import { module, .. } => self.hooks.iter().find(|(name, _)| name == module),
+                Step::Probe { copy, .. } => self.hooks.iter().find(|(name, _)| *name == probe::stem(*copy)),
+            })
+            .filter_map(|(_, file)| {
+                let place = self.site.files.get(*file)?;
+                let carries = abiaudit_detect::detect(place.object, &place.member.markers);
+                Some((*file, carries.cxx.class, carries.unwinder.kind))
+            })
+            .collect();
+        if asked.len() < 2 {
+            return Vec::new();
+        }
+        let name = |file: &usize| self.name(ObjectId::File(*file as u32));
+        let private = asked.iter().filter(|(_, _, unwinder)| *unwinder == UnwinderKind::Private);
+        let mut reasons: Vec<Reason> = private
+            .map(|(file, ..)| Reason {
+                kind: "private-unwinder",
+                text: format!("{} has an unwinder of its own, and exceptions cross", name(file)),
+            })
+            .collect();
+        let is_llvm = |class: &CxxClass| matches!(class, CxxClass::LibCxx { .. });
+        let of_llvm = |wanted| asked.iter().find(|(_, class, _)| is_llvm(class) == wanted);
+        if let (Some((llvm, ..)), Some((gnu, ..))) = (of_llvm(true), of_llvm(false)) {
+            let text = format!("{} uses libc++ and {} does not: they share no types", name(llvm), name(gnu));
+            reasons.push(Reason { kind: "cxx-abis", text });
+        }
+        reasons
     }
 
     /// What the case opens, in order.

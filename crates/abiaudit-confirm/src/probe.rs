@@ -96,7 +96,12 @@ impl Probe {
 }
 
 pub(crate) fn file_name(copy: usize) -> String {
-    format!("abiaudit_probe_{copy}.so")
+    format!("{}.so", stem(copy))
+}
+
+/// The name of a copy without its end.
+pub(crate) fn stem(copy: usize) -> String {
+    format!("abiaudit_probe_{copy}")
 }
 
 /// Runs a compiler with [`FLAGS`], these inputs, and then `flags`.
