@@ -90,14 +90,6 @@ pub enum Command {
                       usage, or an input or output that cannot be read or written (the other wheels are still repaired)."
     )]
     Repair(RepairArgs),
-    /// Make and use a toolchain that links for old systems
-    ///
-    /// Links against stubs of the target's shared libraries, and takes what is newer from a static archive, hidden: so
-    /// the process keeps one libstdc++, the system's, however old. docs/toolchain.md explains the model and its limits.
-    #[command(subcommand)]
-    Toolchain(ToolchainCommand),
-    /// List the rules
-    Rules,
     /// Compare the report of a repair with the wheels
     ///
     /// Checks the digests that `abiaudit repair --report` wrote: of the repaired wheel, of every member that was written,
@@ -106,6 +98,14 @@ pub enum Command {
         after_help = "Exit codes: 0 the report fits; 1 it does not; 2 wrong usage, or a file that cannot be read."
     )]
     VerifyReport(VerifyReportArgs),
+    /// Make and use a toolchain that links for old systems
+    ///
+    /// Links against stubs of the target's shared libraries, and takes what is newer from a static archive, hidden: so
+    /// the process keeps one libstdc++, the system's, however old. docs/toolchain.md explains the model and its limits.
+    #[command(subcommand)]
+    Toolchain(ToolchainCommand),
+    /// List the rules
+    Rules,
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -241,14 +241,6 @@ pub struct ShowArgs {
     pub all: bool,
 }
 
-/// `abiaudit repair`
-#[derive(Debug, Args)]
-pub struct RepairArgs {
-    /// Wheels
-    #[arg(required = true, value_name = "WHEEL")]
-    pub wheels: Vec<PathBuf>,
-
-    /// Directory for the repaired wheels
 /// `abiaudit verify-report`
 #[derive(Debug, Args)]
 pub struct VerifyReportArgs {
@@ -265,6 +257,14 @@ pub struct VerifyReportArgs {
     pub input: Option<PathBuf>,
 }
 
+/// `abiaudit repair`
+#[derive(Debug, Args)]
+pub struct RepairArgs {
+    /// Wheels
+    #[arg(required = true, value_name = "WHEEL")]
+    pub wheels: Vec<PathBuf>,
+
+    /// Directory for the repaired wheels
     #[arg(long, short = 'w', value_name = "DIR", default_value = "wheelhouse")]
     pub wheel_dir: PathBuf,
 
@@ -350,6 +350,10 @@ pub struct VerifyReportArgs {
     #[arg(long, value_name = "RULES", value_delimiter = ',')]
     pub ignore: Vec<String>,
 
+    /// Write what was done as in-toto statements, one a line, to be signed and kept with the wheels
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub report: Option<PathBuf>,
+
     /// Accepted for auditwheel's sake; the editor is built in
     #[arg(long, value_name = "PATCHER", env = "AUDITWHEEL_PATCHER", hide = true)]
     pub patcher: Option<String>,
@@ -357,10 +361,6 @@ pub struct VerifyReportArgs {
     /// Take the configuration from this file instead of the nearest abiaudit.toml or pyproject.toml
     #[arg(long, value_name = "FILE", conflicts_with = "no_config")]
     pub config: Option<PathBuf>,
-
-    /// Write what was done as in-toto statements, one a line, to be signed and kept with the wheels
-    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
-    pub report: Option<PathBuf>,
 
     /// Read no configuration file
     #[arg(long)]
