@@ -76,6 +76,14 @@ pub enum Command {
                             be read."
     )]
     Triage(TriageArgs),
+    /// Edit what the dynamic loader reads of an ELF file, and prove that nothing else changed
+    ///
+    /// In the place of patchelf: all edits of one call are laid out together, written at once and verified by two
+    /// readers before the file gets its name. The result survives strip; a file that cannot be edited without risk is
+    /// refused with a reason, and left as it is. Edits are carried out in the order of this page, those of --plan
+    /// first.
+    #[command(after_help = "Exit codes: 0 done, or nothing to do; 2 wrong usage, or a file that was refused.")]
+    ElfEdit(ElfEditArgs),
     /// Graft external libraries into wheels, correct their tags, and audit the result before it gets its name
     ///
     /// Takes the place of `auditwheel repair`, whose options keep their names and meaning. The wheel is read once; what
@@ -642,4 +650,138 @@ pub enum FailOn {
     Warning,
     /// Anything
     Info,
+}
+
+/// `abiaudit elf-edit`
+#[derive(Debug, Args)]
+pub struct ElfEditArgs {
+    /// Shared library or program
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// Write the result to this file
+    #[arg(long, short = 'o', value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"])]
+    pub output: Option<PathBuf>,
+
+    /// Let the result take the place of the file
+    #[arg(long, conflicts_with = "output")]
+    pub in_place: bool,
+
+    /// Write nothing, and say what would be written
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Form of what is said
+    #[arg(long, short = 'f', value_name = "FORMAT", value_enum, default_value_t = EditFormat::Text)]
+    pub format: EditFormat,
+
+    /// Move the program headers to the end of the file if there is no other way; the result does not survive strip
+    #[arg(long)]
+    pub allow_phdr_move: bool,
+
+    /// Edits as JSON, as --format json prints them: every kind, also those without an option here
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+
+    /// Remove sections that are not loaded: debug information, or symbols too
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    pub strip: Option<StripLevel>,
+
+    /// With --strip: keep what goes in this file, to which .gnu_debuglink then leads
+    #[arg(long, value_name = "FILE", requires = "strip")]
+    pub debug_file: Option<PathBuf>,
+
+    /// Rename a needed library, and the versions that are needed of it
+    #[arg(long, value_name = "OLD=NEW")]
+    pub replace_needed: Vec<String>,
+
+    /// Remove a needed library, and the versions that are needed of it
+    #[arg(long, value_name = "LIBRARY")]
+    pub remove_needed: Vec<String>,
+
+    /// Add a needed library before the others, as patchelf does
+    #[arg(long, value_name = "LIBRARY")]
+    pub add_needed: Vec<String>,
+
+    /// Add a needed library behind the others
+    #[arg(long, value_name = "LIBRARY")]
+    pub append_needed: Vec<String>,
+
+    /// Put these needed libraries first, in this order
+    #[arg(long, value_name = "LIBRARIES", value_delimiter = ',')]
+    pub order_needed: Vec<String>,
+
+    /// Set the name under which others need this library
+    #[arg(long, value_name = "NAME", conflicts_with = "remove_soname")]
+    pub set_soname: Option<String>,
+
+    /// Remove that name
+    #[arg(long)]
+    pub remove_soname: bool,
+
+    /// Set the search path: DT_RUNPATH, or DT_RPATH with --force-rpath; the other one goes
+    #[arg(long, value_name = "PATH", conflicts_with = "remove_rpath")]
+    pub set_rpath: Option<String>,
+
+    /// Remove DT_RUNPATH and DT_RPATH
+    #[arg(long)]
+    pub remove_rpath: bool,
+
+    /// Make the search path a DT_RPATH
+    #[arg(long, conflicts_with = "remove_rpath")]
+    pub force_rpath: bool,
+
+    /// Rename a needed version
+    #[arg(long, value_name = "LIBRARY:OLD=NEW")]
+    pub rename_version: Vec<String>,
+
+    /// Remove a needed version; its symbols are then asked for without version
+    #[arg(long, value_name = "LIBRARY:VERSION")]
+    pub remove_version: Vec<String>,
+
+    /// Ask for a symbol in another version
+    #[arg(long, value_name = "SYMBOL=LIBRARY:VERSION")]
+    pub assign_version: Vec<String>,
+
+    /// Rename a dynamic symbol; SYMBOL is NAME or NAME@VERSION
+    #[arg(long, value_name = "SYMBOL=NAME")]
+    pub rename_symbol: Vec<String>,
+
+    /// Hide an exported symbol from other objects
+    #[arg(long, value_name = "SYMBOL")]
+    pub hide: Vec<String>,
+
+    /// Make STB_GNU_UNIQUE symbols weak
+    #[arg(long)]
+    pub demote_unique: bool,
+
+    /// Clear the executable stack
+    #[arg(long)]
+    pub clear_execstack: bool,
+
+    /// Set the program interpreter
+    #[arg(long, value_name = "PATH")]
+    pub set_interpreter: Option<String>,
+
+    /// Drop segments that nothing is left in, though nothing else is to be done
+    #[arg(long)]
+    pub heal: bool,
+}
+
+/// What `elf-edit --strip` removes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StripLevel {
+    /// Debug information
+    Debug,
+    /// Debug information and symbols that the loader does not use
+    Symbols,
+}
+
+/// Forms of what `elf-edit` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EditFormat {
+    /// For a person
+    Text,
+    /// Plan and layout, schema abiaudit.elf-edit/1
+    Json,
 }

@@ -5,6 +5,7 @@ mod beside;
 mod bind;
 mod check;
 mod confirm;
+mod elf_edit;
 mod explain;
 mod ignores;
 mod reference;
@@ -12,8 +13,8 @@ mod repair;
 mod show;
 pub mod toolchain;
 mod triage;
-
 mod verify_report;
+
 use crate::cli::{Cli, Command};
 
 /// Runs a command and gives the exit code.
@@ -25,10 +26,11 @@ pub fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Confirm(args) => confirm::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Triage(args) => triage::run(&args),
+        Command::ElfEdit(args) => elf_edit::run(&args),
         Command::Repair(args) => repair::run(&args),
+        Command::VerifyReport(args) => verify_report::run(&args),
         Command::Toolchain(command) => toolchain::run(&command),
         Command::Rules => reference::rules(),
-        Command::VerifyReport(args) => verify_report::run(&args),
         Command::Completions { shell } => reference::completions(shell),
         Command::Man { directory } => reference::man(directory.as_deref()),
         Command::CliReference => reference::cli(),
