@@ -18,7 +18,8 @@ static timespec soon(clockid_t clock, long milliseconds)
 {
     timespec time;
     clock_gettime(clock, &time);
-    time.tv_nsec += milliseconds * 1000000;
+    time.tv_sec += milliseconds / 1000;
+    time.tv_nsec += milliseconds % 1000 * 1000000;
     if (time.tv_nsec >= 1000000000) {
         time.tv_nsec -= 1000000000;
         time.tv_sec += 1;

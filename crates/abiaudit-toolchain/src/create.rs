@@ -109,9 +109,9 @@ fn fill(options: &Options, compiler: &Compiler, directory: &Path) -> Result<Mani
         write(&directory.join(name), text)?;
     }
     let libc = stubs.linkable_libc();
-    let ios_init = stubs.new.contains(shim::IOS_INIT_SYMBOL);
     let start_main = target.glibc_version() < Some(MERGED);
-    let shim = build_shim(compiler, &Needs { libc: &libc, start_main, ios_init, visibility: "hidden" })?;
+    let shim =
+        build_shim(compiler, &Needs { libc: &libc, start_main, new: &stubs.new, visibility: shim::HIDDEN })?;
     write(&directory.join("libc_compat.a"), archive::write(&shim.libc))?;
     let nonshared = split_libstdcxx(target, compiler, &stubs, &shim, &mut inputs)?;
     let members: Vec<_> = shim.libstdcxx.iter().chain(&nonshared.members).cloned().collect();

@@ -94,7 +94,8 @@ pub fn instructions(builder: Builder, directory: &Path, manifest: &Manifest, log
     }
 }
 
-const OLD_STRINGS: &str = "-D_GLIBCXX_USE_CXX11_ABI=0";
+/// What makes GCC use the old `std::string`.
+pub(crate) const OLD_STRINGS: &str = "-D_GLIBCXX_USE_CXX11_ABI=0";
 
 /// Has the target only the old `std::string` (before GCC 5.1)?
 pub(crate) fn needs_old_strings(manifest: &Manifest) -> bool {

@@ -56,6 +56,7 @@ pub fn run(program: &Path, arguments: impl IntoIterator<Item = OsString>) -> Res
     let edited = if kind == OutputKind::Other {
         Edited { arguments: given.clone(), notices: Vec::new() }
     } else {
+        gate::check_inputs(&given, &manifest)?;
         edit(&given, kind, &directory, &manifest, is_gnu_ld(&linker))
     };
     let pending = record::begin(&given, &edited.arguments, &linker, &manifest)?;

@@ -114,6 +114,11 @@ fn tables(path: &Path, bytes: &[u8]) -> Result<Vec<Table>> {
     Ok(tables)
 }
 
+/// Private nodes tie a release's libraries together; `GLIBC_ABI_DT_RELR` the loader itself looks for, by this name.
+fn is_maskable(version: &str) -> bool {
+    version != "PRIVATE" && !version.starts_with("ABI_")
+}
+
 struct Editor<'a> {
     path: &'a Path,
     bytes: &'a mut [u8],

@@ -69,28 +69,83 @@ pub struct Report {
     pub external: BTreeSet<String>,
 }
 
-/// Variables that may have a second home: parts of their names, and why they may.
-pub const STATE: &[(&str, &str)] = &[
-    ("futex_clock_monotonic_unavailable", "remembers that the kernel lacks a system call"),
-    ("futex_clock_realtime_unavailable", "remembers that the kernel lacks a system call"),
-    ("_ZNSt3pmr12_GLOBAL__N_110newdel_resE", "what new_delete_resource returns: another one in each module"),
-    ("_ZNSt3pmr12_GLOBAL__N_18null_resE", "what null_memory_resource returns: another one in each module"),
-    (
+/// A variable that may have a second home.
+#[derive(Debug, Clone, Copy)]
+pub struct AllowedState {
+    /// A part of `member section`.
+    pub part: &'static str,
+    /// No more bytes than this.
+    pub size: u64,
+    /// Why it may.
+    pub reason: &'static str,
+}
+
+const fn state(part: &'static str, size: u64, reason: &'static str) -> AllowedState {
+    AllowedState { part, size, reason }
+}
+
+/// All variables that may have a second home. A new symbol that needs another one is refused.
+pub const STATE: &[AllowedState] = &[
+    state("futex_clock_monotonic_unavailable", 1, "remembers that the kernel lacks a system call"),
+    state("futex_clock_realtime_unavailable", 1, "remembers that the kernel lacks a system call"),
+    state(
+        "_ZNSt3pmr12_GLOBAL__N_110newdel_resE",
+        16,
+        "what new_delete_resource returns: another one in each module",
+    ),
+    state(
+        "_ZNSt3pmr12_GLOBAL__N_18null_resE",
+        16,
+        "what null_memory_resource returns: another one in each module",
+    ),
+    state(
         "_ZNSt3pmr12_GLOBAL__N_111default_resE",
+        16,
         "what get_default_resource returns: another one in each module",
     ),
-    ("_ZNSt6chrono", "the database of time zones: each module reads its own"),
+    state("tzdb.o ", 4096, "the database of time zones: each module reads its own"),
+    state("fs_ops.o .data", 32, "a constant table of names of environment variables (aarch64)"),
+    state(
+        "system_category_instance",
+        8,
+        "an error category without fields: equal to others by value, not by address",
+    ),
+    state(
+        "generic_category_instance",
+        8,
+        "an error category without fields: equal to others by value, not by address",
+    ),
+    state(
+        "io_category_instance",
+        8,
+        "an error category without fields: equal to others by value, not by address",
+    ),
+    state("__at_thread_exit", 4, "what notify_all_at_thread_exit registers: each module its own"),
+    state("8key_initEvE2ks", 8, "the key of what notify_all_at_thread_exit registers"),
+    state("_ZNSt12_GLOBAL__N_13keyE", 4, "the key of what notify_all_at_thread_exit registers"),
 ];
 
+/// May this section of this member be there once in each module?
+pub(crate) fn is_allowed_state(member: &str, section: &str, size: u64) -> bool {
+    let place = format!("{member} {section}");
+    STATE.iter().any(|state| place.contains(state.part) && size <= state.size)
+}
+
 /// Members whose initialisers may be kept: they fill variables of [`STATE`].
-pub const INITIALIZERS: &[&str] = &["memory_resource.o", "tzdb.o"];
+pub const INITIALIZERS: &[&str] =
+    &["memory_resource.o", "tzdb.o", "system_error.o", "cxx11-ios_failure.o", "ios_failure.o"];
 
 /// Splits `libstdc++.a`, whose bytes are given; `path` is for errors.
 pub fn split(path: &Path, bytes: &[u8], split: &Split<'_>) -> Result<Nonshared> {
     let mut surgeon = Surgeon::new(path, bytes, split)?;
-    surgeon.choose_roots()?;
-    surgeon.close()?;
-    surgeon.finish()
+    // Each round refuses at least one symbol.
+    loop {
+        surgeon.choose_roots()?;
+        surgeon.close()?;
+        if !surgeon.refuse_state() {
+            return surgeon.finish();
+        }
+    }
 }
 
 /// One member, with its baseline definitions made references.
@@ -218,7 +273,9 @@ impl<'a> Surgeon<'a> {
                 }
                 have.extend(part.kept_definitions().map(|symbol| symbol.name.as_slice()));
             }
-            let missing = wanted.iter().filter(|name| !have.contains(name.as_slice()));
+            let replaced: BTreeSet<&[u8]> = self.split.replaced.iter().map(String::as_bytes).collect();
+            let is_there = |name: &[u8]| have.contains(name) || replaced.contains(name);
+            let missing = wanted.iter().filter(|name| !is_there(name));
             let found: Vec<(usize, usize)> =
                 missing.filter_map(|name| self.definers.get(name)?.first().copied()).collect();
             if found.is_empty() {
@@ -228,6 +285,97 @@ impl<'a> Surgeon<'a> {
                 self.parts[part].roots.insert(symbol);
             }
         }
+    }
+
+    /// Refuses the new symbols that reach variables which the process must have once; says whether there were any.
+    fn refuse_state(&mut self) -> bool {
+        let users = self.users();
+        let mut found = false;
+        for (start, what) in self.forbidden_state() {
+            let mut reached = BTreeSet::from([start]);
+            let mut open = vec![start];
+            while let Some(place) = open.pop() {
+                for user in users.get(&place).into_iter().flatten().filter(|user| reached.insert(**user)) {
+                    open.push(*user);
+                }
+            }
+            for (part, symbol) in self.all_roots() {
+                let symbol = &self.parts[part].file.symbols[symbol];
+                let name = symbol.name_text();
+                let Place::Section(section) = symbol.place else { continue };
+                // One that was refused before is here because others need it.
+                if reached.contains(&(part, section))
+                    && self.split.new.contains(&name)
+                    && !self.refused.contains_key(&name)
+                {
+                    self.refused.insert(name, format!("needs {what}, which the process must have once"));
+                    found = true;
+                }
+            }
+        }
+        if found {
+            for part in &mut self.parts {
+                (part.roots, part.live) = (BTreeSet::new(), Live::default());
+            }
+        }
+        found
+    }
+
+    /// Variables that are kept and may not be, as (part, section), with a name for people.
+    fn forbidden_state(&self) -> Vec<((usize, usize), String)> {
+        let mut forbidden = Vec::new();
+        for (index, part) in self.parts.iter().enumerate() {
+            for section in part.live.sections.iter().copied() {
+                let content = &part.file.sections[section];
+                let name = String::from_utf8_lossy(&content.name).into_owned();
+                if content.is_state()
+                    && !is_allowed_state(&part.name, &name, content.size)
+                    && !part.file.symbols.iter().any(|s| is_unique(s) && s.place == Place::Section(section))
+                {
+                    forbidden.push(((index, section), format!("{} of {}", name, part.name)));
+                }
+            }
+        }
+        forbidden
+    }
+
+    fn all_roots(&self) -> Vec<(usize, usize)> {
+        let of = |(index, part): (usize, &Part)| {
+            part.roots.iter().map(|symbol| (index, *symbol)).collect::<Vec<_>>()
+        };
+        self.parts.iter().enumerate().flat_map(of).collect()
+    }
+
+    /// For each kept section those that refer to it, across members.
+    fn users(&self) -> BTreeMap<(usize, usize), Vec<(usize, usize)>> {
+        let mut users: BTreeMap<(usize, usize), Vec<(usize, usize)>> = BTreeMap::new();
+        for (index, part) in self.parts.iter().enumerate() {
+            for section in &part.live.sections {
+                let symbols = part.file.sections[*section].relocations.iter().filter_map(|r| r.symbol);
+                for symbol in symbols.map(|symbol| &part.file.symbols[symbol]) {
+                    let places = match symbol.place {
+                        Place::Section(other) => vec![(index, other)],
+                        Place::Absolute => Vec::new(),
+                        Place::Undefined => self.places_of(&symbol.name),
+                    };
+                    for place in places {
+                        users.entry(place).or_default().push((index, *section));
+                    }
+                }
+            }
+        }
+        users
+    }
+
+    /// The sections that define a name.
+    fn places_of(&self, name: &[u8]) -> Vec<(usize, usize)> {
+        let definers = self.definers.get(name).into_iter().flatten();
+        definers
+            .filter_map(|(part, symbol)| match self.parts[*part].file.symbols[*symbol].place {
+                Place::Section(section) => Some((*part, section)),
+                _ => None,
+            })
+            .collect()
     }
 
     fn finish(self) -> Result<Nonshared> {
@@ -243,7 +391,7 @@ impl<'a> Surgeon<'a> {
                     report.unique.insert(name.clone());
                 } else {
                     symbol.visibility = elf::STV_HIDDEN;
-                    if !self.split.new.contains(&name) {
+                    if !self.split.new.contains(&name) || report.refused.contains_key(&name) {
                         report.helpers.insert(name.clone());
                     }
                 }
@@ -261,6 +409,8 @@ impl<'a> Surgeon<'a> {
             members.push(member(&part.name, &file));
         }
         report.covered = self.split.new.intersection(&defined).cloned().collect();
+        // What is refused may still be there for others, hidden: it is not promised.
+        report.covered.retain(|name| !report.refused.contains_key(name));
         report.aliases = self.aliases.into_iter().filter(|(name, _)| defined.contains(name)).collect();
         report.external = undefined
             .into_iter()

@@ -24,9 +24,13 @@ pub struct Source {
     pub functions: &'static [&'static str],
 }
 
-/// The symbol of GCC 13's iostreams that [`IOS_INIT`] replaces.
+/// The symbol of GCC 13's iostreams that `shim/ios_init.cc` replaces.
 pub const IOS_INIT_SYMBOL: &str = "_ZSt21ios_base_library_initv";
-const IOS_INIT: &str = "ios_init";
+/// Stand-ins for symbols of libstdc++: the object, which is the source's name too, and what it defines.
+const LIBSTDCXX: &[(&str, &[&str])] = &[
+    ("ios_init", &[IOS_INIT_SYMBOL]),
+    ("handlers", &["_ZSt13get_terminatev", "_ZSt14get_unexpectedv", "_ZSt15get_new_handlerv"]),
+];
 /// The symbol by which the toolchain's crt1.o finds `start_main.c`.
 pub const START_MAIN_SYMBOL: &str = "__abiaudit_libc_start_main";
 
@@ -214,6 +218,7 @@ const FILES: &[(&str, &str)] = &[
     ("getentropy.c", include_str!("../shim/getentropy.c")),
     ("getrandom.c", include_str!("../shim/getrandom.c")),
     ("gettid.c", include_str!("../shim/gettid.c")),
+    ("handlers.cc", include_str!("../shim/handlers.cc")),
     ("ios_init.cc", include_str!("../shim/ios_init.cc")),
     ("isoc23_scanf.c", include_str!("../shim/isoc23_scanf.c")),
     ("isoc23_scanf_stdin.c", include_str!("../shim/isoc23_scanf_stdin.c")),
@@ -250,6 +255,9 @@ pub struct Shim {
     pub functions: BTreeMap<String, String>,
 }
 
+/// The visibility of definitions in an archive.
+pub const HIDDEN: &str = "hidden";
+
 /// What a target needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs<'a> {
@@ -257,8 +265,8 @@ pub struct Needs<'a> {
     pub libc: &'a BTreeSet<String>,
     /// Its `__libc_start_main` does not run the constructors of executables (glibc before 2.34).
     pub start_main: bool,
-    /// The compiler's streams wait for [`IOS_INIT_SYMBOL`], which the target has not.
-    pub ios_init: bool,
+    /// What the compiler's libstdc++ has beyond the target's.
+    pub new: &'a BTreeSet<String>,
     /// Which visibility the definitions get: hidden for an archive, default for a companion library.
     pub visibility: &'a str,
 }
@@ -284,8 +292,10 @@ pub fn build(compiler: &Compiler, directory: &Path, needs: &Needs<'_>) -> Result
     // The other thread runs the same code, which does not panic.
     libc.extend(right.unwrap_or_else(|_| Ok(Vec::new()))?);
     let mut libstdcxx = Vec::new();
-    if needs.ios_init {
-        libstdcxx.push(compile_ios_init(compiler, directory, needs.visibility)?);
+    for (object, symbols) in LIBSTDCXX {
+        if symbols.iter().any(|symbol| needs.new.contains(*symbol)) {
+            libstdcxx.push(compile_cxx(compiler, directory, object, needs.visibility)?);
+        }
     }
     let of = |member: &Member| {
         let names = member.symbols.iter().map(|s| String::from_utf8_lossy(s).into_owned());
@@ -313,8 +323,9 @@ fn compile_all(
         .collect()
 }
 
-fn compile_ios_init(compiler: &Compiler, directory: &Path, visibility: &str) -> Result<Member> {
-    compile(compiler, directory, IOS_INIT, "ios_init.cc", &["-x", "c++", "-std=c++17"], visibility)
+fn compile_cxx(compiler: &Compiler, directory: &Path, object: &str, visibility: &str) -> Result<Member> {
+    let source = format!("{object}.cc");
+    compile(compiler, directory, object, &source, &["-x", "c++", "-std=c++14"], visibility)
 }
 
 fn compile(
@@ -326,7 +337,7 @@ fn compile(
     visibility: &str,
 ) -> Result<Member> {
     let output = format!("{object}.o");
-    let visibility = format!("-fvisibility={visibility}");
+    let option = format!("-fvisibility={visibility}");
     let mut arguments = vec![
         "-c",
         "-O2",
@@ -337,7 +348,7 @@ fn compile(
         "-fno-stack-protector",
         "-ffunction-sections",
         "-U_FORTIFY_SOURCE",
-        &visibility,
+        &option,
         "-o",
         &output,
     ];
@@ -346,11 +357,17 @@ fn compile(
     compiler.run(directory, &arguments)?;
     let path = directory.join(&output);
     let file = Relocatable::parse(&path, &read(&path)?)?;
-    let file = file.ok_or_else(|| Error::Malformed {
+    let mut file = file.ok_or_else(|| Error::Malformed {
         path: path.clone(),
         what: "object",
         found: "no symbols".to_owned(),
     })?;
+    // Headers of libstdc++ declare their names visible, whatever the option says.
+    if visibility == HIDDEN {
+        for symbol in file.symbols.iter_mut().filter(|symbol| symbol.is_definition()) {
+            symbol.visibility = elf::STV_HIDDEN;
+        }
+    }
     Ok(member(&output, &file))
 }
 

@@ -21,7 +21,7 @@ use crate::error::{Error, Result, read, write};
 use crate::library::{Library, glibc_libraries};
 use crate::link::check_output;
 use crate::manifest::Manifest;
-use crate::nonshared::{INITIALIZERS, STATE, expose, is_unique};
+use crate::nonshared::{INITIALIZERS, expose, is_allowed_state, is_unique};
 use crate::relocatable::{Place, Relocatable};
 use crate::shim::{IOS_INIT_SYMBOL, START_MAIN_SYMBOL};
 use crate::version::admits;
@@ -238,7 +238,10 @@ impl Verifier<'_> {
         let defined = self.nonshared.defined_names();
         let mut problems: Vec<String> =
             report.covered.difference(&defined).map(|name| format!("{name} is missing")).collect();
-        for name in report.refused.keys().filter(|name| defined.contains(*name) && *name != IOS_INIT_SYMBOL) {
+        let is_leak = |name: &&String| {
+            defined.contains(*name) && !report.helpers.contains(*name) && *name != IOS_INIT_SYMBOL
+        };
+        for name in report.refused.keys().filter(is_leak) {
             problems.push(format!("{name} is refused and defined"));
         }
         let scope = format!(
@@ -329,7 +332,7 @@ impl Verifier<'_> {
             {
                 count += 1;
                 let name = String::from_utf8_lossy(&section.name);
-                let is_allowed = STATE.iter().any(|(part, _)| name.contains(part)) || member == "ios_init.o";
+                let is_allowed = is_allowed_state(member, &name, section.size) || member == "ios_init.o";
                 if !is_allowed && !unique.contains(&index) {
                     problems.push(format!("{member} brings {} bytes of state: {name}", section.size));
                 }

@@ -9,8 +9,10 @@ use abiaudit_elf::{Image, Object, Parsed, SymbolVersion, Wants};
 use abiaudit_policy::{NodeVerdict, PolicySet, Target};
 
 use crate::archive;
+use crate::environment::{OLD_STRINGS, needs_old_strings};
 use crate::error::{Error, Result, read};
 use crate::manifest::Manifest;
+use crate::nonshared::NEW_STRING_ABI;
 use crate::relocatable::{Place, Relocatable};
 
 /// Checks a shared library or an executable that was linked: it needs no version that the target lacks, no symbol that
@@ -35,6 +37,33 @@ pub fn check_output(output: &Path, arguments: &[OsString], manifest: &Manifest) 
         manifest.target,
         problems.join("\n  ")
     )))
+}
+
+/// Checks what goes into a link for a target that has only the old `std::string`: an object compiled for the new one would
+/// link, and find its facets in no locale (`std::bad_cast`).
+pub(super) fn check_inputs(arguments: &[OsString], manifest: &Manifest) -> Result<()> {
+    if !needs_old_strings(manifest) {
+        return Ok(());
+    }
+    for path in arguments.iter().map(PathBuf::from) {
+        if path.extension().is_none_or(|extension| extension != "o") {
+            continue;
+        }
+        let Some(file) = read(&path).ok().and_then(|bytes| Relocatable::parse(&path, &bytes).ok().flatten())
+        else {
+            continue;
+        };
+        let is_new = |name: &String| name.contains("__cxx11") || name.contains("B5cxx11");
+        if let Some(name) = file.symbols.iter().map(crate::relocatable::Symbol::name_text).find(is_new) {
+            return Err(Error::Link(format!(
+                "{} is compiled for the new std::string ({name}), which {} has not (GLIBCXX_{NEW_STRING_ABI}); compile \
+                 everything with {OLD_STRINGS}",
+                path.display(),
+                manifest.target
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Version nodes that the target has not, with the symbols that need them.
