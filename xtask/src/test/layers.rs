@@ -9,7 +9,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("abiaudit-policy", &[]),
     ("abiaudit-report", &[]),
     ("abiaudit-triage", &[]),
-    ("abiaudit-edit", &[]),
+    ("abiaudit-edit", &["abiaudit-elf"]),
     ("abiaudit-mend", &["abiaudit-elf", "abiaudit-policy", "abiaudit-detect", "abiaudit-edit"]),
     ("abiaudit-toolchain", &["abiaudit-elf", "abiaudit-policy"]),
     ("abiaudit-scan", &["abiaudit-elf", "abiaudit-wheel", "abiaudit-policy", "abiaudit-detect"]),
@@ -95,6 +95,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "abiaudit-process",
             "abiaudit-scan",
             "abiaudit-testing",
+            "abiaudit-toolchain",
         ],
     ),
 ];
