@@ -15,6 +15,7 @@ use crate::lost_references::LostReferences;
 use crate::platform::{self, Claim, Platform};
 use crate::python::{self, Extension};
 use crate::references::{self, OpenReference};
+use crate::scopes;
 use crate::settings::Settings;
 use crate::together::Beside;
 use crate::verdict::{self, Verdict};
@@ -269,7 +270,7 @@ fn resolve(objects: &[AuditObject<'_>], libc: Libc, judged: Option<&Target>) -> 
         Libc::Musl => search::Libc::Musl,
     };
     let has = |soname: &str| judged.is_some_and(|target| external::is_system(target, soname));
-    let system = search::System { loaded: &references::INTERPRETER_LIBRARIES, has: &has };
+    let system = search::System { loaded: &scopes::INTERPRETER_LIBRARIES, has: &has };
     search::resolve_beside(&libraries, libc, system)
 }
 

@@ -20,6 +20,7 @@ mod registry;
 mod rule;
 mod rules;
 mod runtimes;
+mod scopes;
 mod settings;
 mod suppress;
 mod symbol_tables;

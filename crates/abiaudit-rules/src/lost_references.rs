@@ -12,8 +12,7 @@ use abiaudit_policy::symbols::{self, Export, GlibcTable, Release};
 use abiaudit_policy::{Libc, Target};
 
 use crate::audit::Audit;
-use crate::platform::Platform;
-use crate::references::Scope;
+use crate::scopes::Scopes;
 use crate::symbol_tables;
 
 /// What the tables hold against the references of an input.
@@ -79,13 +78,14 @@ impl LostReferences {
         let Some(platform) = audit.platform.filter(|p| p.libc == Libc::Glibc) else { return lost };
         let Some(table) = symbols::glibc(platform.arch) else { return lost };
         let mut judge = Judge { table, releases: all_releases(), known: HashMap::new() };
+        let scopes = Scopes::new(audit, platform);
         for (index, entry) in audit.counted() {
             let before = lost.references.len();
             let strong = entry.object.symbols.undefined().filter(|s| !s.is_weak());
             lost.references.extend(strong.filter_map(|s| judge.lost(index, entry.object, s)));
             if lost.references.len() > before {
                 let around = lost.surroundings.entry(audit.root_of(index));
-                around.or_insert_with(|| Surroundings::of(audit, index, platform));
+                around.or_insert_with(|| Surroundings::of(audit, &scopes, index));
             }
         }
         lost
@@ -200,8 +200,8 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    fn of(audit: &Audit<'_>, object: usize, platform: Platform) -> Self {
-        let scope = Scope::of(audit, object, platform);
+    fn of(audit: &Audit<'_>, scopes: &Scopes<'_, '_>, object: usize) -> Self {
+        let scope = scopes.of(object);
         let needs = scope.members.iter().flat_map(|&m| audit.resolution.needs_of(m));
         let external = needs.filter(|n| n.outcome == Outcome::External);
         Self { needed: external.map(|n| n.name.clone()).collect(), outside: scope.outside }

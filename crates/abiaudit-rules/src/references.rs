@@ -3,16 +3,14 @@
 //! Weak references are left out, since a loader leaves those at zero, and so are names of the Python C API, which
 //! the interpreter serves. On musl, whose libraries have no versions, nearly everything is such a reference.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use abiaudit_elf::{Symbol, SymbolVersion};
-use abiaudit_loader::search::Outcome;
 use abiaudit_policy::symbols::Export;
 
-use crate::audit::{Audit, Role};
-use crate::platform::Platform;
-use crate::python;
-use crate::symbol_tables;
+use crate::audit::Audit;
+use crate::scopes::{Scope, Scopes};
+use crate::{python, symbol_tables};
 
 /// A reference that no object of its scope defines.
 #[derive(Debug, Clone)]
@@ -37,11 +35,6 @@ pub enum Outlook {
     Nobody(Vec<Export>),
 }
 
-/// Libraries that the interpreter itself is linked with, so that an extension finds them loaded (CPython's
-/// `configure.ac`: `LIBM`, `LIBS`); a program has only what it asks for.
-pub const INTERPRETER_LIBRARIES: [&str; 5] =
-    ["libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "libutil.so.1"];
-
 /// Symbols that linkers make up.
 const LINKER_MADE: [&str; 8] = [
     "_GLOBAL_OFFSET_TABLE_",
@@ -54,61 +47,6 @@ const LINKER_MADE: [&str; 8] = [
     ".TOC.",
 ];
 
-/// What is loaded together.
-#[derive(Debug, Default)]
-pub(crate) struct Scope {
-    /// Objects of the input, those that are taken to be imported before included.
-    pub members: Vec<usize>,
-    /// Libraries from outside, and those that every process of this kind has.
-    pub outside: BTreeSet<String>,
-    /// The exports of everything from outside are known.
-    pub known: bool,
-}
-
-impl Scope {
-    /// Everything that is loaded with `object` by the first root that brings it. A need that is found only if
-    /// something was imported first is taken to be found.
-    pub(crate) fn of(audit: &Audit<'_>, object: usize, platform: Platform) -> Self {
-        let mut members = audit.scope_of(object);
-        let root = members.first().copied().unwrap_or(object);
-        let mut seen: BTreeSet<usize> = members.iter().copied().collect();
-        let mut brought = BTreeSet::new();
-        let mut scope = Self { known: true, ..Self::default() };
-        let mut next = 0;
-        while let Some(&member) = members.get(next) {
-            next += 1;
-            for need in audit.resolution.needs_of(member) {
-                match &need.outcome {
-                    Outcome::External | Outcome::Libc => {
-                        if !scope.outside.contains(&need.name) {
-                            scope.known &= symbol_tables::covers(platform, &need.name);
-                            scope.outside.insert(need.name.clone());
-                        }
-                    }
-                    Outcome::Unreachable { present } => {
-                        // Objects with one root bring the same.
-                        let fresh = present.iter().filter(|&&p| brought.insert(audit.root_of(p)));
-                        let fresh = fresh.flat_map(|&p| audit.scope_of(p));
-                        members.extend(fresh.filter(|&m| seen.insert(m)));
-                    }
-                    Outcome::Found { .. } | Outcome::NotAName => {}
-                }
-            }
-        }
-        let is_program = audit.objects.get(root).is_some_and(|o| o.role == Role::Program);
-        let always = if is_program { &INTERPRETER_LIBRARIES[..1] } else { &INTERPRETER_LIBRARIES[..] };
-        scope.outside.extend(always.iter().map(|&name| name.to_owned()));
-        scope.members = members;
-        scope
-    }
-
-    fn defines(&self, audit: &Audit<'_>, name: &[u8]) -> bool {
-        let of =
-            |&m: &usize| audit.objects.get(m).is_some_and(|o| !o.object.symbols.definitions(name).is_empty());
-        self.members.iter().any(of)
-    }
-}
-
 /// Bound on look-ups of names in objects. Real wheels take below a tenth of it; a set of objects that is made to be
 /// slow is not looked at to its end.
 const LOOKUPS_MAX: usize = 20_000_000;
@@ -118,17 +56,24 @@ pub(crate) fn open_references(audit: &Audit<'_>) -> (Vec<OpenReference>, bool) {
     let Some(platform) = audit.platform else { return (Vec::new(), true) };
     let mut lookups = 0_usize;
     let mut complete = true;
-    let mut scopes: BTreeMap<usize, Scope> = BTreeMap::new();
+    let scopes = Scopes::new(audit, platform);
     let mut open = Vec::new();
     let mut exports: HashMap<String, Vec<Export>> = HashMap::new();
-    for (index, entry) in audit.counted() {
+    // One scope at a time: all of them would fill the memory.
+    let mut counted: Vec<_> =
+        audit.counted().map(|(index, entry)| (audit.root_of(index), index, entry)).collect();
+    counted.sort_by_key(|(root, index, _)| (*root, *index));
+    let mut latest: Option<(usize, Scope)> = None;
+    for (root, index, entry) in counted {
         let object = entry.object;
         let mut wanted = object.symbols.undefined().filter(|s| is_wanted(object, s)).peekable();
         if wanted.peek().is_none() {
             continue;
         }
-        let root = audit.root_of(index);
-        let scope = scopes.entry(root).or_insert_with(|| Scope::of(audit, index, platform));
+        let (_, scope) = match latest.take() {
+            Some(known) if known.0 == root => latest.insert(known),
+            _ => latest.insert((root, scopes.of(index))),
+        };
         for symbol in wanted {
             lookups = lookups.saturating_add(scope.members.len());
             if lookups > LOOKUPS_MAX {
@@ -154,6 +99,7 @@ pub(crate) fn open_references(audit: &Audit<'_>) -> (Vec<OpenReference>, bool) {
             open.push(OpenReference { object: index, symbol: text, outlook });
         }
     }
+    open.sort_by_key(|reference: &OpenReference| reference.object);
     look_elsewhere(audit, &mut open);
     (open, complete)
 }

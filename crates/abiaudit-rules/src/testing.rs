@@ -1,12 +1,30 @@
 //! Runs rules on wheels that a test makes.
 
 use abiaudit_process::{Plan, Platform, Releases, Site, SystemBase};
-use abiaudit_testing::TestWheel;
+use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
 use crate::audit::Audit;
 use crate::finding::Finding;
 use crate::settings::Settings;
 use crate::together::{Simulated, meetings};
+
+/// Tags of a wheel that promises glibc 2.17.
+pub(crate) const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
+
+/// A Python extension module that needs glibc's libc and no more.
+pub(crate) fn module() -> ElfWriter {
+    ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
+}
+
+/// A wheel with [`TAGS`] that holds nothing but this module.
+pub(crate) fn wheel(module: &ElfWriter) -> TestWheel {
+    TestWheel::new("p", "1", TAGS).elf("p/m.so", module)
+}
+
+/// A wheel with another platform tag that holds nothing but this module.
+pub(crate) fn wheel_for(platform: &str, module: &ElfWriter) -> TestWheel {
+    TestWheel::new("p", "1", &format!("cp312-cp312-{platform}")).elf("p/m.so", module)
+}
 
 /// The findings of one rule (or of all whose id begins so) on a wheel.
 pub(crate) fn findings(rule: &str, wheel: &TestWheel) -> Vec<Finding> {

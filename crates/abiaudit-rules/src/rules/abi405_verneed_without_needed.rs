@@ -24,12 +24,13 @@ use abiaudit_policy::Libc;
 
 use crate::audit::Audit;
 use crate::finding::{Evidence, Severity, Sink};
-use crate::references::Scope;
+use crate::scopes::Scopes;
 
 super::rule!("ABI405", "verneed-without-needed", Error, "abi405_verneed_without_needed.rs");
 
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
     let Some(platform) = audit.platform.filter(|p| p.libc == Libc::Glibc) else { return };
+    let scopes = Scopes::new(audit, platform);
     for (index, entry) in audit.counted() {
         let object = entry.object;
         let stray: BTreeSet<String> = object
@@ -43,7 +44,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         if stray.is_empty() {
             continue;
         }
-        let scope = Scope::of(audit, index, platform);
+        let scope = scopes.of(index);
         let asked: BTreeSet<&str> = scope
             .members
             .iter()
@@ -71,13 +72,7 @@ mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
     use crate::finding::Severity;
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
+    use crate::testing::{TAGS, findings, module};
 
     fn found(elf: &ElfWriter) -> Vec<Severity> {
         let wheel = TestWheel::new("p", "1", TAGS)

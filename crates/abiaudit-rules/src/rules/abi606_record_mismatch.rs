@@ -91,17 +91,25 @@ fn report(audit: &Audit<'_>, problems: Vec<RecordProblem>, sink: &mut Sink) {
                 let note = note.as_ref().map(|n| format!(" ({n})")).unwrap_or_default();
                 sink.member(path, format!("{}{note}", kind.text()))
             }
-            _ => sink.whole(format!("{}: {}", kind.text(), count(files.len(), "file"))).evidence(
-                files.into_iter().map(|(path, note)| Evidence {
+            _ => {
+                let total = count(files.len(), "file");
+                let more = files.len().saturating_sub(MOST_FILES);
+                let evidence = files.into_iter().take(MOST_FILES).map(|(path, note)| Evidence {
                     member: (!path.is_empty()).then_some(path),
                     note,
                     ..Evidence::default()
-                }),
-            ),
+                });
+                let rest = (more > 0).then(|| Evidence::note(format!("and {}", count(more, "more file"))));
+                sink.whole(format!("{}: {total}", kind.text())).evidence(evidence).evidence(rest)
+            }
         };
         finding.severity(severity).help("repack with a tool that writes RECORD (wheel unpack, wheel pack)");
     }
 }
+
+/// How many files of a kind are listed. A RECORD of a million rows that name no file is not worth a report of a million
+/// lines.
+const MOST_FILES: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
@@ -251,5 +259,17 @@ mod tests {
         assert!(
             found.iter().any(|f| f.message.contains("leaves the wheel") && f.severity == Severity::Error)
         );
+    }
+
+    #[test]
+    fn a_record_without_end_is_counted_and_not_listed() {
+        let row = |number: usize| format!("p/ghost{number}.py,sha256={},1", "A".repeat(43));
+        let wheel = (0..super::MOST_FILES + 5)
+            .fold(TestWheel::new("p", "1", "py3-none-any"), |wheel, number| wheel.record_row(&row(number)));
+        let found = findings("ABI606", &wheel);
+        let ghosts = found.iter().find(|f| f.message.contains("not in the wheel")).unwrap();
+        assert!(ghosts.message.ends_with("10005 files"), "{}", ghosts.message);
+        assert_eq!(ghosts.evidence.len(), super::MOST_FILES + 1);
+        assert_eq!(ghosts.evidence.last().unwrap().note.as_deref(), Some("and 5 more files"));
     }
 }

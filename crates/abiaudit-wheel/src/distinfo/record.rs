@@ -1,5 +1,6 @@
 //! RECORD: the list of installed files ("Recording installed projects", PEP 376 and 627).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
@@ -30,10 +31,11 @@ pub struct RecordRow {
 /// `algorithm=digest` of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordHash {
-    /// The algorithm's `hashlib` name, in lower case.
-    pub algorithm: String,
+    /// The algorithm's `hashlib` name, in lower case. A RECORD can have a million rows, so that the common name takes no
+    /// memory.
+    pub algorithm: Cow<'static, str>,
     /// The digest, decoded.
-    pub digest: Vec<u8>,
+    pub digest: Box<[u8]>,
 }
 
 impl RecordHash {
@@ -214,8 +216,8 @@ impl Record {
             None if !self.is_exempt(&path) && !path.ends_with('/') => {
                 problems.push(RecordProblem::MissingHash { path: path.clone() });
             }
-            Some(hash) if matches!(hash.algorithm.as_str(), "md5" | "sha1") => {
-                let algorithm = hash.algorithm.clone();
+            Some(hash) if matches!(hash.algorithm.as_ref(), "md5" | "sha1") => {
+                let algorithm = hash.algorithm.clone().into_owned();
                 problems.push(RecordProblem::WeakHash { path: path.clone(), algorithm });
             }
             _ => {}
@@ -289,9 +291,9 @@ fn compare_row(row: &RecordRow, member: &ActualMember<'_>, problems: &mut Vec<Re
     }
     let (Some(hash), Some(found)) = (&row.hash, &member.sha256) else { return };
     if hash.algorithm != "sha256" {
-        let algorithm = hash.algorithm.clone();
+        let algorithm = hash.algorithm.clone().into_owned();
         problems.push(RecordProblem::HashNotChecked { path: path(), algorithm });
-    } else if hash.digest != found {
+    } else if *hash.digest != *found {
         let (expected, found) = (URL_SAFE_NO_PAD.encode(&hash.digest), URL_SAFE_NO_PAD.encode(found));
         problems.push(RecordProblem::HashMismatch { path: path(), expected, found });
     }
@@ -313,9 +315,12 @@ fn path_defect(path: &str) -> Option<PathDefect> {
 /// Reads `algorithm=digest`. Padding is tolerated; a digest of the wrong length is not.
 fn parse_hash(text: &str) -> Option<RecordHash> {
     let (algorithm, digest) = text.split_once('=')?;
-    let algorithm = algorithm.to_ascii_lowercase();
+    let algorithm = match algorithm {
+        "sha256" => Cow::Borrowed("sha256"),
+        other => Cow::Owned(other.to_ascii_lowercase()),
+    };
     let digest = URL_SAFE_NO_PAD.decode(digest.trim_end_matches('=')).ok()?;
-    let length = match algorithm.as_str() {
+    let length = match algorithm.as_ref() {
         "md5" => 16,
         "sha1" => 20,
         "sha224" => 28,
@@ -324,7 +329,8 @@ fn parse_hash(text: &str) -> Option<RecordHash> {
         "sha512" => 64,
         _ => digest.len(),
     };
-    (!algorithm.is_empty() && digest.len() == length).then_some(RecordHash { algorithm, digest })
+    let fits = !algorithm.is_empty() && digest.len() == length;
+    fits.then(|| RecordHash { algorithm, digest: digest.into_boxed_slice() })
 }
 
 #[cfg(test)]
@@ -335,7 +341,7 @@ mod tests {
     const EMPTY_SHA256: &str = "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU";
 
     fn empty_digest() -> [u8; 32] {
-        parse_hash(EMPTY_SHA256).and_then(|hash| hash.digest.try_into().ok()).expect("valid")
+        parse_hash(EMPTY_SHA256).and_then(|hash| hash.digest.as_ref().try_into().ok()).expect("valid")
     }
 
     fn actual(name: &str) -> ActualMember<'_> {

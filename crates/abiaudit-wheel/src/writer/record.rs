@@ -54,6 +54,6 @@ mod tests {
         assert_eq!(&read[..2], [("plain.py", Some(1)), ("a,b.py", Some(2))]);
         assert_eq!(read[2].0, paths[2]);
         assert_eq!(read[4], ("p-1.dist-info/RECORD", None));
-        assert_eq!(record.rows[1].hash.as_ref().map(|hash| hash.digest.clone()), Some(vec![2; 32]));
+        assert_eq!(record.rows[1].hash.as_ref().map(|hash| hash.digest.clone()), Some([2; 32].into()));
     }
 }

@@ -54,8 +54,10 @@ mod tests {
     fn names_are_found_with_and_without_arguments() {
         let all = find("std::filesystem::copy");
         assert!(all.len() > 1, "overloads: {all:?}");
-        let one = find("std::filesystem::copy(std::filesystem::path const&, std::filesystem::path const&)");
-        assert!(one.iter().any(|s| s.symbol == "_ZNSt10filesystem4copyERKNS_7__cxx114pathES3_"), "{one:?}");
+        let path = "std::filesystem::path const&";
+        let one = find(&format!("std::filesystem::copy({path}, {path}, std::filesystem::copy_options)"));
+        let mangled = "_ZNSt10filesystem4copyERKNS_7__cxx114pathES3_NS_12copy_optionsE";
+        assert!(one.iter().any(|s| s.symbol == mangled), "{one:?}");
         assert!(one.len() < all.len() && one.iter().all(|s| all.contains(s)));
     }
 
