@@ -108,17 +108,7 @@ fn evidence(blocker: &SymbolBlocker) -> Evidence {
 mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
-
-    fn wheel(elf: &ElfWriter) -> TestWheel {
-        TestWheel::new("p", "1", TAGS).elf("p/m.so", elf)
-    }
+    use crate::testing::{TAGS, findings, module, wheel};
 
     #[test]
     fn names_symbol_node_library_and_ceiling() {

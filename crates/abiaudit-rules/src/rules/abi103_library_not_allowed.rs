@@ -79,17 +79,7 @@ mod tests {
     use abiaudit_policy::{Action, LibraryRule, Overlay};
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
-    use crate::testing::{findings, findings_with};
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
-
-    fn wheel(elf: &ElfWriter) -> TestWheel {
-        TestWheel::new("p", "1", TAGS).elf("p/m.so", elf)
-    }
+    use crate::testing::{findings, findings_with, module, wheel};
 
     #[test]
     fn names_the_library_and_who_needs_it() {

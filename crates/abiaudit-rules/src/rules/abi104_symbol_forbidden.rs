@@ -54,19 +54,9 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
 #[cfg(test)]
 mod tests {
     use abiaudit_elf::test_support::SymbolSpec;
-    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+    use abiaudit_testing::{Arch, ElfWriter};
 
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
-
-    fn wheel(elf: &ElfWriter) -> TestWheel {
-        TestWheel::new("p", "1", TAGS).elf("p/m.so", elf)
-    }
+    use crate::testing::{findings, module, wheel};
 
     #[test]
     fn internals_of_zlib_in_an_extension_and_in_a_vendored_library() {

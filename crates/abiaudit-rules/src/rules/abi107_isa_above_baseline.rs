@@ -50,13 +50,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
 mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
+    use crate::testing::{TAGS, findings, module};
 
     /// GNU_PROPERTY_X86_ISA_1_NEEDED (x86-64 psABI).
     const NEEDED: u32 = 0xc000_8002;

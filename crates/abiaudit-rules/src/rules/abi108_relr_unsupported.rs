@@ -55,11 +55,7 @@ mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
     use crate::finding::Severity;
-    use crate::testing::findings;
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
+    use crate::testing::{findings, module};
 
     const DT_RELR: i64 = 36;
 

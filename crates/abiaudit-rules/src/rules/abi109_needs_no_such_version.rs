@@ -78,13 +78,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
 mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
+    use crate::testing::{TAGS, findings, module};
 
     fn wheel(library: &ElfWriter) -> TestWheel {
         let elf = module().needed("libcrypto.so.1.1").runpath("$ORIGIN").undefined_versioned(

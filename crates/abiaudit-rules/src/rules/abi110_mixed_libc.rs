@@ -59,13 +59,7 @@ mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
     use crate::finding::Severity;
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
+    use crate::testing::{TAGS, findings, module};
 
     fn musl() -> ElfWriter {
         ElfWriter::new(Arch::X86_64).needed("libc.musl-x86_64.so.1")

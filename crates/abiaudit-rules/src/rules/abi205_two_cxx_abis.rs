@@ -51,7 +51,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
 
 /// In a simulated process the one runtime serves what is built for the other.
 fn mixed(meeting: &Meeting, sink: &mut Sink) {
-    let Collision::CxxAbis { user, provider, symbols } = &meeting.collision else { return };
+    let Collision::CxxAbis { user, provider, symbols, .. } = &meeting.collision else { return };
     let message = format!(
         "{} serves {} of the C++ runtime to {}, which is built for another: exceptions are lost or crash, {}",
         meeting.name(*provider),

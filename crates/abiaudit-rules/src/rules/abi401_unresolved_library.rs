@@ -81,13 +81,7 @@ fn paths(audit: &Audit<'_>, need: &Need) -> String {
 mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
+    use crate::testing::{TAGS, findings, module};
 
     fn wheel(ext: &ElfWriter) -> TestWheel {
         let a = ElfWriter::new(Arch::X86_64).soname("liba.so").needed("libb.so");

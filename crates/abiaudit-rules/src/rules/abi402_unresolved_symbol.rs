@@ -62,20 +62,10 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
 #[cfg(test)]
 mod tests {
     use abiaudit_elf::test_support::SymbolSpec;
-    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+    use abiaudit_testing::{Arch, ElfWriter};
 
     use crate::finding::Severity;
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
-
-    fn wheel(elf: &ElfWriter) -> TestWheel {
-        TestWheel::new("p", "1", TAGS).elf("p/m.so", elf)
-    }
+    use crate::testing::{findings, module, wheel};
 
     #[test]
     fn a_forgotten_library_in_an_extension_is_an_error() {

@@ -54,16 +54,10 @@ fn is_system(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+    use abiaudit_testing::{ElfWriter, TestWheel};
 
     use crate::finding::Severity;
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
+    use crate::testing::{TAGS, findings, module};
 
     fn severities(elf: &ElfWriter) -> Vec<Severity> {
         let wheel = TestWheel::new("p", "1", TAGS).elf("p/m.so", elf);

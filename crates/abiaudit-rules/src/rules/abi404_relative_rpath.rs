@@ -54,13 +54,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
 mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
+    use crate::testing::{TAGS, findings, module};
 
     fn messages(tags: &str, elf: &ElfWriter) -> Vec<String> {
         let wheel = TestWheel::new("p", "1", tags).elf("p/m.so", elf);

@@ -89,16 +89,10 @@ fn symbols(audit: &Audit<'_>, sink: &mut Sink) {
 
 #[cfg(test)]
 mod tests {
-    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+    use abiaudit_testing::{ElfWriter, TestWheel};
 
     use crate::finding::Severity;
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
+    use crate::testing::{TAGS, findings, module};
 
     fn core() -> ElfWriter {
         module().soname("libcore.so").define("PyInit_core").define("core_call")

@@ -88,13 +88,7 @@ fn is_hashed(entry: &AuditObject<'_>) -> bool {
 mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
+    use crate::testing::{TAGS, findings, module};
 
     fn library(soname: &str) -> ElfWriter {
         ElfWriter::new(Arch::X86_64).soname(soname)

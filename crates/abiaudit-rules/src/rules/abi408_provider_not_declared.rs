@@ -124,15 +124,9 @@ fn is_named(audit: &Audit<'_>, distribution: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+    use abiaudit_testing::TestWheel;
 
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
+    use crate::testing::{TAGS, findings, module};
 
     fn wheel() -> TestWheel {
         TestWheel::new("p", "1", TAGS).elf("p/m.so", &module().needed("libc10.so"))

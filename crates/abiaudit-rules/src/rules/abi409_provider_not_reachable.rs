@@ -118,13 +118,7 @@ fn reaches(audit: &Audit<'_>, need: &Need, directory: &str) -> bool {
 mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
-    use crate::testing::findings;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_17_x86_64";
-
-    fn module() -> ElfWriter {
-        ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6")
-    }
+    use crate::testing::{TAGS, findings, module};
 
     fn wheel(elf: &ElfWriter) -> TestWheel {
         TestWheel::new("p", "1", TAGS).requires("torch").elf("p/m.so", &elf.clone().needed("libc10.so"))

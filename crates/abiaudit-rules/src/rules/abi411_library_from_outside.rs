@@ -79,23 +79,19 @@ fn is_grafted(origin: &Origin) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+    use abiaudit_testing::{Arch, ElfWriter};
 
     use crate::finding::Severity;
-    use crate::testing::findings;
+    use crate::testing::{findings, wheel_for};
 
     fn module() -> ElfWriter {
         ElfWriter::new(Arch::X86_64).define("PyInit_m").needed("libc.so.6").needed("libm.so.6")
     }
 
-    fn wheel(platform: &str, elf: &ElfWriter) -> TestWheel {
-        TestWheel::new("p", "1", &format!("cp312-cp312-{platform}")).elf("p/m.so", elf)
-    }
-
     #[test]
     fn a_build_is_told_what_its_repair_must_graft() {
         let elf = module().needed("libjpeg.so.62").needed("libudev.so.1").needed("libcudart.so.12");
-        let found = findings("ABI411", &wheel("linux_x86_64", &elf));
+        let found = findings("ABI411", &wheel_for("linux_x86_64", &elf));
         assert_eq!((found.len(), found[0].severity), (1, Severity::Info));
         assert_eq!(
             found[0].message,
@@ -116,14 +112,14 @@ mod tests {
     fn silent_about_what_is_in_it_what_systems_have_and_what_is_required() {
         let own = ElfWriter::new(Arch::X86_64).soname("libown.so").define("f");
         let elf = module().needed("libown.so").runpath("$ORIGIN");
-        assert!(findings("ABI411", &wheel("linux_x86_64", &elf).elf("p/libown.so", &own)).is_empty());
-        let torch = wheel("linux_x86_64", &module().needed("libc10.so")).requires("torch");
+        assert!(findings("ABI411", &wheel_for("linux_x86_64", &elf).elf("p/libown.so", &own)).is_empty());
+        let torch = wheel_for("linux_x86_64", &module().needed("libc10.so")).requires("torch");
         assert!(findings("ABI411", &torch).is_empty());
     }
 
     #[test]
     fn a_promise_makes_it_an_error_of_another_rule() {
-        let wheel = wheel("manylinux_2_17_x86_64", &module().needed("libjpeg.so.62"));
+        let wheel = wheel_for("manylinux_2_17_x86_64", &module().needed("libjpeg.so.62"));
         let rules: Vec<&str> = findings("ABI", &wheel).iter().map(|f| f.rule.id).collect();
         assert!(rules.contains(&"ABI103") && !rules.contains(&"ABI411"), "{rules:?}");
     }

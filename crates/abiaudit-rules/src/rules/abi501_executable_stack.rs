@@ -68,14 +68,10 @@ fn executable_by_default(arch: Option<&str>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+    use abiaudit_testing::{Arch, ElfWriter};
 
     use crate::finding::Severity;
-    use crate::testing::findings;
-
-    fn wheel(platform: &str, elf: &ElfWriter) -> TestWheel {
-        TestWheel::new("p", "1", &format!("cp312-cp312-{platform}")).elf("p/m.so", elf)
-    }
+    use crate::testing::{findings, wheel_for};
 
     fn module(arch: Arch) -> ElfWriter {
         ElfWriter::new(arch).define("PyInit_m")
@@ -88,7 +84,7 @@ mod tests {
             (module(Arch::X86_64).without_stack(), Severity::Warning),
         ];
         for (elf, severity) in cases {
-            let found = findings("ABI501", &wheel("manylinux_2_17_x86_64", &elf));
+            let found = findings("ABI501", &wheel_for("manylinux_2_17_x86_64", &elf));
             assert_eq!(found.len(), 1);
             assert_eq!(found[0].severity, severity);
             assert_eq!(found[0].member.as_deref(), Some("p/m.so"));
@@ -98,7 +94,7 @@ mod tests {
     #[test]
     fn what_a_missing_header_means_depends_on_the_architecture() {
         let count =
-            |arch, platform| findings("ABI501", &wheel(platform, &module(arch).without_stack())).len();
+            |arch, platform| findings("ABI501", &wheel_for(platform, &module(arch).without_stack())).len();
         assert_eq!(count(Arch::I686, "manylinux_2_17_i686"), 1);
         assert_eq!(count(Arch::Armv7l, "manylinux_2_31_armv7l"), 1);
         assert_eq!(count(Arch::S390x, "manylinux_2_17_s390x"), 1);
@@ -111,7 +107,7 @@ mod tests {
     #[test]
     fn an_explicit_flag_counts_on_aarch64_too() {
         assert_eq!(
-            findings("ABI501", &wheel("manylinux_2_17_aarch64", &module(Arch::Aarch64).stack(7))).len(),
+            findings("ABI501", &wheel_for("manylinux_2_17_aarch64", &module(Arch::Aarch64).stack(7))).len(),
             1
         );
     }
@@ -119,21 +115,21 @@ mod tests {
     #[test]
     fn musl_and_programs_are_not_refused() {
         let musl = module(Arch::X86_64).needed("libc.musl-x86_64.so.1").stack(7);
-        let found = findings("ABI501", &wheel("musllinux_1_2_x86_64", &musl));
+        let found = findings("ABI501", &wheel_for("musllinux_1_2_x86_64", &musl));
         assert_eq!(found[0].severity, Severity::Info);
         let program = ElfWriter::new(Arch::X86_64).interpreter("/lib64/ld-linux-x86-64.so.2").stack(7);
-        let found = findings("ABI501", &wheel("manylinux_2_17_x86_64", &program));
+        let found = findings("ABI501", &wheel_for("manylinux_2_17_x86_64", &program));
         assert_eq!(found[0].severity, Severity::Warning);
     }
 
     #[test]
     fn a_usual_stack_is_fine() {
-        assert!(findings("ABI501", &wheel("manylinux_2_17_x86_64", &module(Arch::X86_64))).is_empty());
+        assert!(findings("ABI501", &wheel_for("manylinux_2_17_x86_64", &module(Arch::X86_64))).is_empty());
     }
 
     #[test]
     fn an_object_file_without_the_header_is_no_library() {
         let object_file = ElfWriter::new(Arch::X86_64).object_type(1).without_stack();
-        assert!(findings("ABI501", &wheel("manylinux_2_17_x86_64", &object_file)).is_empty());
+        assert!(findings("ABI501", &wheel_for("manylinux_2_17_x86_64", &object_file)).is_empty());
     }
 }

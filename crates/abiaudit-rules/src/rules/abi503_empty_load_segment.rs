@@ -71,9 +71,9 @@ fn takes_memory(section: &Section) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use abiaudit_testing::{Arch, ElfWriter, SegmentSpec, TestWheel};
+    use abiaudit_testing::{Arch, ElfWriter, SegmentSpec};
 
-    use crate::testing::findings;
+    use crate::testing::{findings, wheel};
 
     fn load(address: u64, size: u64) -> SegmentSpec {
         SegmentSpec {
@@ -85,10 +85,6 @@ mod tests {
             memory_size: size,
             align: 0x10000,
         }
-    }
-
-    fn wheel(elf: &ElfWriter) -> TestWheel {
-        TestWheel::new("p", "1", "cp312-cp312-manylinux_2_17_x86_64").elf("p/m.so", elf)
     }
 
     #[test]

@@ -73,25 +73,21 @@ fn is_incongruent(load: &Segment) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use abiaudit_testing::{Arch, ElfWriter, SegmentSpec, TestWheel};
+    use abiaudit_testing::{Arch, ElfWriter, SegmentSpec};
 
-    use crate::testing::findings;
-
-    fn wheel(platform: &str, elf: &ElfWriter) -> TestWheel {
-        TestWheel::new("p", "1", &format!("cp312-cp312-{platform}")).elf("p/m.so", elf)
-    }
+    use crate::testing::{findings, wheel_for};
 
     #[test]
     fn four_kib_are_too_few_on_aarch64_only() {
         let elf = |arch| ElfWriter::new(arch).define("PyInit_m").load_align(0x1000);
-        assert_eq!(findings("ABI504", &wheel("manylinux_2_17_aarch64", &elf(Arch::Aarch64))).len(), 1);
-        assert_eq!(findings("ABI504", &wheel("manylinux_2_17_ppc64le", &elf(Arch::Ppc64le))).len(), 1);
-        assert!(findings("ABI504", &wheel("manylinux_2_17_x86_64", &elf(Arch::X86_64))).is_empty());
-        assert!(findings("ABI504", &wheel("manylinux_2_17_s390x", &elf(Arch::S390x))).is_empty());
+        assert_eq!(findings("ABI504", &wheel_for("manylinux_2_17_aarch64", &elf(Arch::Aarch64))).len(), 1);
+        assert_eq!(findings("ABI504", &wheel_for("manylinux_2_17_ppc64le", &elf(Arch::Ppc64le))).len(), 1);
+        assert!(findings("ABI504", &wheel_for("manylinux_2_17_x86_64", &elf(Arch::X86_64))).is_empty());
+        assert!(findings("ABI504", &wheel_for("manylinux_2_17_s390x", &elf(Arch::S390x))).is_empty());
         let wide = ElfWriter::new(Arch::Aarch64).define("PyInit_m").load_align(0x10000);
-        assert!(findings("ABI504", &wheel("manylinux_2_17_aarch64", &wide)).is_empty());
+        assert!(findings("ABI504", &wheel_for("manylinux_2_17_aarch64", &wide)).is_empty());
         let sixteen = ElfWriter::new(Arch::Loongarch64).define("PyInit_m").load_align(0x4000);
-        assert!(findings("ABI504", &wheel("manylinux_2_38_loongarch64", &sixteen)).is_empty());
+        assert!(findings("ABI504", &wheel_for("manylinux_2_38_loongarch64", &sixteen)).is_empty());
     }
 
     #[test]
@@ -115,8 +111,8 @@ mod tests {
             align: 0x1000,
         };
         let elf = ElfWriter::new(Arch::X86_64).define("PyInit_m");
-        let found = findings("ABI504", &wheel("manylinux_2_17_x86_64", &elf.clone().segment(load(0x48))));
+        let found = findings("ABI504", &wheel_for("manylinux_2_17_x86_64", &elf.clone().segment(load(0x48))));
         assert!(found[0].message.contains("0x200040") && found[0].message.contains("0x48"));
-        assert!(findings("ABI504", &wheel("manylinux_2_17_x86_64", &elf.segment(load(0x40)))).is_empty());
+        assert!(findings("ABI504", &wheel_for("manylinux_2_17_x86_64", &elf.segment(load(0x40)))).is_empty());
     }
 }

@@ -154,10 +154,10 @@ fn evidence(audit: &Audit<'_>, blockers: &Blockers) -> Vec<Evidence> {
 
 #[cfg(test)]
 mod tests {
-    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+    use abiaudit_testing::{Arch, ElfWriter};
 
     use crate::finding::Severity;
-    use crate::testing::findings;
+    use crate::testing::{findings, wheel_for};
 
     fn needs(version: &str) -> ElfWriter {
         ElfWriter::new(Arch::X86_64)
@@ -166,13 +166,9 @@ mod tests {
             .define("PyInit_m")
     }
 
-    fn wheel(platform: &str, elf: &ElfWriter) -> TestWheel {
-        TestWheel::new("p", "1", &format!("cp312-cp312-{platform}")).elf("p/m.so", elf)
-    }
-
     #[test]
     fn the_honest_tag_and_the_reason_are_named() {
-        let found = findings("ABI601", &wheel("manylinux_2_17_x86_64", &needs("GLIBC_2.34")));
+        let found = findings("ABI601", &wheel_for("manylinux_2_17_x86_64", &needs("GLIBC_2.34")));
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].message,
@@ -183,14 +179,14 @@ mod tests {
 
     #[test]
     fn of_several_tags_the_oldest_counts() {
-        let wheel = wheel("manylinux_2_5_x86_64.manylinux_2_34_x86_64", &needs("GLIBC_2.34"));
+        let wheel = wheel_for("manylinux_2_5_x86_64.manylinux_2_34_x86_64", &needs("GLIBC_2.34"));
         assert!(findings("ABI601", &wheel)[0].message.starts_with("claims manylinux_2_5_x86_64"));
     }
 
     #[test]
     fn an_honest_tag_and_a_tag_without_promise_are_fine() {
-        assert!(findings("ABI601", &wheel("manylinux_2_34_x86_64", &needs("GLIBC_2.34"))).is_empty());
-        assert!(findings("ABI601", &wheel("linux_x86_64", &needs("GLIBC_2.34"))).is_empty());
+        assert!(findings("ABI601", &wheel_for("manylinux_2_34_x86_64", &needs("GLIBC_2.34"))).is_empty());
+        assert!(findings("ABI601", &wheel_for("linux_x86_64", &needs("GLIBC_2.34"))).is_empty());
     }
 
     #[test]
@@ -205,7 +201,7 @@ mod tests {
             "macosx_11_0_arm64.manylinux_2_34_x86_64",
             "any",
         ] {
-            let wheel = wheel(platform, &needs("GLIBC_2.34"));
+            let wheel = wheel_for(platform, &needs("GLIBC_2.34"));
             let errors = findings("ABI60", &wheel).into_iter().filter(|f| f.severity == Severity::Error);
             assert!(errors.count() > 0, "{platform}");
         }
@@ -214,7 +210,7 @@ mod tests {
     #[test]
     fn a_library_of_a_declared_requirement_does_not_count() {
         let elf = needs("GLIBC_2.17").needed("libtorch.so");
-        let wheel = wheel("manylinux_2_17_x86_64", &elf);
+        let wheel = wheel_for("manylinux_2_17_x86_64", &elf);
         assert!(findings("ABI601", &wheel)[0].message.contains("libtorch.so is not part of it"));
         assert!(findings("ABI601", &wheel.requires("torch>=2")).is_empty());
     }
