@@ -17,6 +17,7 @@ mod gen_policies;
 mod hostile;
 mod matrix;
 mod measure;
+mod repairs;
 mod shell;
 mod system_references;
 mod test;
@@ -39,6 +40,7 @@ const TASKS: &[(&str, &str, Task)] = &[
         "two C++ runtimes in one process, predicted and real [--quick] [--write] [VARIANT..]",
         matrix::run,
     ),
+    ("repairs", "repair wheels built from source, beside auditwheel, and use them [DISTRIBUTION..]", repairs::run),
     ("fuzz", "fuzz each reader for so many seconds (60)", fuzz::run),
     ("docs", "write docs/rules.md, docs/cli.md and docs/schema anew", docs::run),
     ("gen-policies", "make policies/symbols from the ziglang wheel and Debian packages", gen_policies::run),
