@@ -207,3 +207,29 @@ fn without_new_tags_the_name_stays() {
     let repaired = bench.repair(&wheel).expect("repaired");
     assert!(repaired.path.to_string_lossy().ends_with(&format!("pkg-1.0-{TAGS}.whl")));
 }
+
+#[test]
+fn the_report_fits_and_notices_what_does_not() {
+    use abiaudit_repair::{Mismatch, Statement};
+    let (bench, wheel) = with_foo();
+    let input = wheel.write(&bench.path(""));
+    let prepared = prepare(&input, &bench.options).expect("a plan");
+    let (plan, digest) = (prepared.plan().clone(), prepared.input_sha256());
+    let control = Control { in_place: false, tool_version: "0", interrupted: &|| false };
+    let repaired = prepared.write(&bench.path("out"), &bench.options, &control).expect("repaired");
+    let statement = Statement::new(&plan, &digest, &repaired.path, &repaired.written, "0").expect("a statement");
+    // As text and back, since that is how it is kept.
+    let text = serde_json::to_string(&statement).expect("JSON");
+    let statement: Statement = serde_json::from_str(&text).expect("a statement");
+    assert_eq!(statement.verify(&repaired.path, Some(&input)).expect("readable"), []);
+
+    let mut lying = statement.clone();
+    lying.predicate.written.retain(|resource| resource.name != "pkg/m.so");
+    let found = lying.verify(&repaired.path, Some(&input)).expect("readable");
+    assert_eq!(found, [Mismatch::Unexplained("pkg/m.so".to_owned())]);
+
+    let other = wheel.clone().file("pkg/more.py", "").write(&bench.path("out"));
+    let found = statement.verify(&repaired.path, Some(&other)).expect("readable");
+    assert!(found.contains(&Mismatch::Lost("pkg/more.py".to_owned())), "{found:?}");
+    assert!(matches!(found.first(), Some(Mismatch::Digest { .. })), "{found:?}");
+}
