@@ -1,14 +1,13 @@
 //! `matrix`: two modules with C++ runtimes in one process, in all ways; what is predicted beside what happens.
 
 mod cells;
+mod page;
+mod root;
 mod table;
 mod variants;
 
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Instant;
 
 use abiaudit_confirm::Mode;
@@ -23,48 +22,94 @@ pub struct Tally {
     pub agree: usize,
     pub differ: usize,
     pub skipped: Vec<String>,
+    /// Parts of the page, one for each system.
+    sections: Vec<String>,
 }
 
 struct Options {
     quick: bool,
     write: bool,
+    /// Where the part of the page goes that is about this system.
+    section: Option<PathBuf>,
+    variants: PathBuf,
+    /// Root directories of other systems to do the same in.
+    roots: Vec<PathBuf>,
     python: PathBuf,
     jobs: usize,
     only: Vec<String>,
 }
 
-/// `matrix [--quick] [--write] [--python PYTHON] [--jobs N] [VARIANT]..`
-pub fn run(args: &[String]) -> Result<()> {
-    let mut options =
-        Options { quick: false, write: false, python: "python3".into(), jobs: 2, only: Vec::new() };
-    let mut args = args.iter();
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--quick" => options.quick = true,
-            "--write" => options.write = true,
-            "--python" => options.python = shell::value(arg, &mut args)?.into(),
-            "--jobs" => options.jobs = shell::value(arg, &mut args)?.parse().context("--jobs N")?,
-            name if !name.starts_with('-') => options.only.push(name.to_owned()),
-            _ => bail!(
-                "usage: cargo xtask matrix [--quick] [--write] [--python PYTHON] [--jobs N] [VARIANT].."
-            ),
+impl Options {
+    fn new() -> Self {
+        Self {
+            quick: false,
+            write: false,
+            section: None,
+            variants: shell::root().join(VARIANTS),
+            roots: Vec::new(),
+            python: "python3".into(),
+            jobs: 2,
+            only: Vec::new(),
         }
     }
-    let tally = play(&options)?;
-    ensure!(tally.differ == 0, "{} of {} cells differ", tally.differ, tally.agree + tally.differ);
+
+    fn parse(args: &[String]) -> Result<Self> {
+        let mut options = Self::new();
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--quick" => options.quick = true,
+                "--write" => options.write = true,
+                "--section" => options.section = Some(shell::value(arg, &mut args)?.into()),
+                "--variants" => options.variants = shell::value(arg, &mut args)?.into(),
+                "--root" => options.roots.push(shell::value(arg, &mut args)?.into()),
+                "--python" => options.python = shell::value(arg, &mut args)?.into(),
+                "--jobs" => options.jobs = shell::value(arg, &mut args)?.parse().context("--jobs N")?,
+                name if !name.starts_with('-') => options.only.push(name.to_owned()),
+                _ => bail!("usage: cargo xtask matrix {USAGE}"),
+            }
+        }
+        Ok(options)
+    }
+}
+
+const VARIANTS: &str = "testdata/matrix/variants.toml";
+
+/// `--root` takes the directory of another system with g++ and Python, such as debootstrap makes it, and does the same
+/// there with chroot.
+const USAGE: &str = "[--quick] [--write] [--root DIR].. [--python PYTHON] [--jobs N] [VARIANT]..";
+
+/// Compares what is predicted with what happens; with `--write`, writes docs/crash-matrix.md.
+pub fn run(args: &[String]) -> Result<()> {
+    let options = Options::parse(args)?;
+    let mut tally = play(&options)?;
+    for root in &options.roots {
+        let (section, agrees) = root::play(root, &options)?;
+        tally.sections.push(section);
+        // It has printed them.
+        tally.differ += usize::from(!agrees);
+    }
+    if let Some(path) = &options.section {
+        fs::write(path, tally.sections.concat()).with_context(|| path.display().to_string())?;
+    }
+    if options.write {
+        page::write(&tally.sections, &variants::read(&options.variants)?)?;
+    }
+    ensure!(tally.differ == 0, "not everything is as predicted");
     Ok(())
 }
 
 /// The small matrix.
 pub fn quick() -> Result<Tally> {
-    let python = "python3".into();
-    play(&Options { quick: true, write: false, python, jobs: 2, only: Vec::new() })
+    play(&Options { quick: true, ..Options::new() })
 }
 
 fn play(options: &Options) -> Result<Tally> {
     let started = Instant::now();
-    let variants: Vec<Variant> =
-        variants::read()?.into_iter().filter(|variant| !options.quick || variant.quick).collect();
+    let variants: Vec<Variant> = variants::read(&options.variants)?
+        .into_iter()
+        .filter(|variant| !options.quick || variant.quick)
+        .collect();
     let (variants, absent): (Vec<Variant>, Vec<Variant>) =
         variants.into_iter().partition(Variant::has_compiler);
     let skipped: Vec<String> =
@@ -88,18 +133,16 @@ fn play(options: &Options) -> Result<Tally> {
     let cells = cells::cells(&pairs, modes);
     let wheels: Vec<Built> = modules.iter().chain(&partners).map(|(_, built)| built.clone()).collect();
     let outcomes = cells::play(&cells, &wheels, &options.python, scratch.path(), options.jobs)?;
-    let text = table::markdown(&outcomes, modes);
-    println!("{text}");
+    let table = table::markdown(&outcomes, modes);
+    println!("{table}");
     let differ: Vec<_> = outcomes.iter().filter(|outcome| !outcome.agrees()).collect();
     for outcome in &differ {
         println!("DIFFERS: {}", table::describe(outcome));
     }
     let agree = outcomes.len() - differ.len();
     println!("{agree} of {} cells as predicted, {} s", outcomes.len(), started.elapsed().as_secs());
-    if options.write {
-        write(&variants, &text, agree, outcomes.len(), &skipped)?;
-    }
-    Ok(Tally { agree, differ: differ.len(), skipped })
+    let section = page::section(&variants, &table, agree, outcomes.len(), &skipped)?;
+    Ok(Tally { agree, differ: differ.len(), skipped, sections: vec![section] })
 }
 
 fn build<'v>(
@@ -110,41 +153,4 @@ fn build<'v>(
     variants
         .map(|variant| Ok((variant, variant.build(&format!("{prefix}_{}", variant.name), scratch)?)))
         .collect()
-}
-
-/// docs/crash-matrix.md
-fn write(variants: &[Variant], table: &str, agree: usize, all: usize, skipped: &[String]) -> Result<()> {
-    let mut page = format!(
-        "# The crash matrix\n\n\
-        Written by `cargo xtask matrix --write`; do not edit. Each variant is a module of our own source, built in one way \
-        ([variants.toml](../testdata/matrix/variants.toml)), in a wheel of its own. It is imported beside each partner, in \
-        both orders and all modes, each time in a new process, which then tries streams, locales, `call_once`, threads, \
-        exceptions and error categories in both modules, each in a child process, and compares values. A cell is *broken* \
-        if any answer of any module is wrong or crashes. `a / b` means: broken or fine with the variant first / with the \
-        partner first. Where the prediction of `abiaudit confirm` is something else than what happened, the cell says so.\n\n\
-        **{agree} of {all} cells as predicted**, with {}.\n\n\
-        The last column says which exceptions or streams are not understood when they cross from one module to the \
-        other, although nothing else is broken.\n\n{table}\n## The variants\n\n| name | what | compiler |\n| --- | --- | --- |\n",
-        versions(variants)?.join(", ")
-    );
-    for variant in variants {
-        let _ = writeln!(page, "| `{}` | {} | {} |", variant.name, variant.what, variant.compiler);
-    }
-    for skip in skipped {
-        let _ = writeln!(page, "\nSkipped: {skip}.");
-    }
-    let path = shell::root().join("docs/crash-matrix.md");
-    fs::write(&path, page).with_context(|| path.display().to_string())?;
-    println!("wrote {}", path.display());
-    Ok(())
-}
-
-/// First lines of `--version` of the compilers.
-fn versions(variants: &[Variant]) -> Result<Vec<String>> {
-    let compilers: BTreeSet<&str> = variants.iter().map(|variant| variant.compiler.as_str()).collect();
-    let version = |compiler: &str| {
-        let said = shell::capture(Command::new(compiler).arg("--version"))?;
-        Ok(format!("`{}`", said.lines().next().unwrap_or(compiler)))
-    };
-    compilers.into_iter().map(version).collect()
 }

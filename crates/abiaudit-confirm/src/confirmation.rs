@@ -160,7 +160,7 @@ pub fn confirm(
     if let Some(probe) = &probe {
         subjects.extend(scan(&probe.directory, &Options::default())?);
     }
-    let predictor = Predictor::new(&subjects, Releases { libc: environment.glibc, gcc: None })?;
+    let predictor = Predictor::new(&subjects, Releases { libc: environment.glibc, gcc: environment.gcc })?;
     let predictions: Vec<Prediction> =
         cases.iter().map(|case| predictor.predict(case)).collect::<Result<_, _>>()?;
     let hooked = predictor.hooked();

@@ -10,6 +10,8 @@ use abiaudit_policy::symbols::Release;
 
 use crate::child::{self, ChildError, Ended, Stop};
 
+/// What the environment's Python is: four lines.
+const DESCRIBE: &str = include_str!("describe.py");
 /// Making an environment or unpacking large wheels takes seconds; on a loaded machine, minutes.
 const TIMEOUT: Duration = Duration::from_mins(15);
 /// What is read of what a child says, in bytes.
@@ -58,6 +60,8 @@ pub struct Environment {
     pub description: String,
     /// Release of the machine's glibc, if it has one.
     pub glibc: Option<Release>,
+    /// Release of GCC that the machine's libstdc++ is of.
+    pub gcc: Option<Release>,
     /// Where packages are installed.
     pub site_packages: PathBuf,
     /// Further directories of packages.
@@ -90,7 +94,7 @@ impl Environment {
         let mut make = Command::new(python);
         make.args(["-I", "-m", "venv"]).args(lends_pip.then_some("--without-pip")).arg(&root);
         maker.must(&mut make)?;
-        let Described { description, glibc, site_packages } = maker.describe(&own)?;
+        let Described { description, glibc, gcc, site_packages } = maker.describe(&own)?;
         if !wheels.is_empty() {
             let mut pip = Command::new(if lends_pip { python } else { &own });
             pip.args(["-I", "-m", "pip", "--isolated", "--disable-pip-version-check", "--no-input"]);
@@ -102,7 +106,7 @@ impl Environment {
             maker.install(&mut pip, &description)?;
         }
         let directories = directories.to_vec();
-        let environment = Self { python: own, description, glibc, site_packages, directories };
+        let environment = Self { python: own, description, glibc, gcc, site_packages, directories };
         environment.add_directories()?;
         Ok(environment)
     }
@@ -141,6 +145,7 @@ struct Maker<'m> {
 struct Described {
     description: String,
     glibc: Option<Release>,
+    gcc: Option<Release>,
     site_packages: PathBuf,
 }
 
@@ -166,19 +171,19 @@ impl Maker<'_> {
     }
 
     fn describe(&self, python: &Path) -> Result<Described, EnvironmentError> {
-        const CODE: &str = "import os, platform, sysconfig\n\
-            print(platform.python_implementation().replace('CPython', 'Python'), platform.python_version(), 'on', \
-            sysconfig.get_platform())\n\
-            print(sysconfig.get_path('purelib'))\n\
-            print(os.confstr('CS_GNU_LIBC_VERSION') if 'CS_GNU_LIBC_VERSION' in os.confstr_names else '')";
         let mut command = Command::new(python);
-        command.args(["-I", "-c", CODE]);
+        command.args(["-I", "-c", DESCRIBE]);
         let said = self.run(&mut command)?;
         let mut lines = said.text.lines();
+        // libstdc++.so.6.0.30 defines nodes up to GLIBCXX_3.4.30 (GCC's documentation, "ABI Policy and Guidelines").
+        let release = |name: &str| {
+            abiaudit_policy::symbols::gcc_release_of(&format!("GLIBCXX_3.4.{}", name.rsplit('.').next()?))
+        };
         match (lines.next(), lines.next(), lines.next()) {
             (Some(description), Some(path), libc) if said.ended == Ended::Exited(0) => Ok(Described {
                 description: description.to_owned(),
                 glibc: libc.and_then(|libc| libc.strip_prefix("glibc ")?.parse().ok()),
+                gcc: lines.next().and_then(release),
                 site_packages: PathBuf::from(path),
             }),
             _ => Err(failed(&command, &said)),

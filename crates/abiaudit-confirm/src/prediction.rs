@@ -257,7 +257,7 @@ impl<'p> Predictor<'p> {
                     demangled(symbol)
                 ),
             ),
-            Collision::CxxAbis { user, provider, symbols } => {
+            Collision::CxxAbis { user, provider, symbols, .. } => {
                 ("cxx-abis", format!("{} is served {} by {}", name(user), list(symbols), name(provider)))
             }
             // Told together by `duplicated`.

@@ -72,7 +72,7 @@ pub fn play<'m>(
     let wheels: Vec<_> = modules.iter().map(|module| module.wheel.clone()).collect();
     let environment = Environment::create(python, scratch, &wheels, &[], &stop)?;
     let subjects = subjects(modules)?;
-    let predictor = Predictor::new(&subjects, Releases::default())?;
+    let predictor = Predictor::new(&subjects, Releases { libc: environment.glibc, gcc: environment.gcc })?;
     let hooked = predictor.hooked();
     let runner = Runner {
         environment: &environment,

@@ -1,4 +1,4 @@
-//! The variants of `testdata/matrix/variants.toml`, built and packed into wheels.
+//! The variants of the matrix, built and packed into wheels.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,9 +45,8 @@ struct File {
 }
 
 /// All of them.
-pub fn read() -> Result<Vec<Variant>> {
-    let path = shell::root().join("testdata/matrix/variants.toml");
-    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+pub fn read(path: &Path) -> Result<Vec<Variant>> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let file: File = toml::from_str(&text).with_context(|| path.display().to_string())?;
     Ok(file.variant)
 }

@@ -146,7 +146,7 @@ const char *ios_failure() {
 
 const char *filesystem() {
     std::error_code error;
-    const bool there = std::filesystem::exists("/proc/self", error);
+    const bool there = std::filesystem::is_directory("/", error);
     return unless(there && std::filesystem::path("/a/b.c").extension() == ".c", "paths are wrong");
 }
 
