@@ -77,7 +77,7 @@ pub enum Collision {
     Once {
         /// Who calls `std::call_once` (or `std::async`, which uses it).
         user: ObjectId,
-        /// Whose `__once_proxy` runs.
+        /// Whose `__once_proxy` runs, or whose copy of the inline function that it calls.
         proxy: ObjectId,
         /// Whose variable is set.
         variable: ObjectId,
@@ -108,6 +108,10 @@ pub enum Collision {
         provider: ObjectId,
         /// What it serves, sorted.
         symbols: Vec<String>,
+        /// The user is built for GNU's runtime. LLVM's does not know the type information of GNU's
+        /// `ios_base::failure`, so that even the user's own exceptions break. GNU's serves what is built for LLVM's well
+        /// enough, until an exception crosses.
+        user_is_gnu: bool,
     },
     /// What there should be one of is there more than once.
     StateDuplicated {
@@ -166,9 +170,9 @@ impl Collision {
             Self::Facets { .. }
             | Self::Once { .. }
             | Self::UnwinderInterposed { .. }
-            | Self::CxxAbis { .. }
+            | Self::CxxAbis { user_is_gnu: true, .. }
             | Self::StaticTls { .. } => Grade::Broken,
-            Self::PrivateUnwinder { .. } => Grade::Crosses,
+            Self::PrivateUnwinder { .. } | Self::CxxAbis { user_is_gnu: false, .. } => Grade::Crosses,
             Self::Blas { .. } | Self::PartialInGlobalScope { .. } => Grade::Differs,
             Self::OpenMp { first, second, used } => openmp::grade(first, second, *used),
             Self::StateDuplicated { .. } | Self::DuplicateRuntime { .. } => Grade::Duplicated,

@@ -36,8 +36,7 @@ pub(super) fn find(bound: &Bound<'_>) -> Vec<Collision> {
         .into_iter()
         .filter_map(|provider| Some((provider, abi_of_provider(bound, provider)?)))
         .collect();
-    let both = [Abi::Gnu, Abi::Llvm].iter().all(|abi| abis.values().any(|found| found == abi));
-    if !both {
+    if !abis.values().any(|abi| *abi == Abi::Llvm) {
         return Vec::new();
     }
     let mut users = BTreeMap::<ObjectId, Option<Abi>>::new();
@@ -57,7 +56,8 @@ pub(super) fn find(bound: &Bound<'_>) -> Vec<Collision> {
     }
     let collision = |((user, provider), mut symbols): (_, Vec<String>)| {
         symbols.sort();
-        Collision::CxxAbis { user, provider, symbols }
+        let user_is_gnu = users.get(&user).is_some_and(|abi| *abi == Some(Abi::Gnu));
+        Collision::CxxAbis { user, provider, symbols, user_is_gnu }
     };
     mixed.into_iter().map(collision).collect()
 }

@@ -182,7 +182,8 @@ pub(super) fn exports(object: &Object, name: &str) -> bool {
 fn is_interesting(name: &[u8]) -> bool {
     match name.first_chunk::<2>() {
         Some(b"_Z") => {
-            (name.starts_with(b"_ZNSt") && name.ends_with(b"E2idE"))
+            super::once::INLINE.contains(&name)
+                || (name.starts_with(b"_ZNSt") && name.ends_with(b"E2idE"))
                 || super::facets::NUMBERING.iter().any(|symbol| symbol.as_bytes() == name)
                 || super::once::VARIABLES.iter().any(|symbol| symbol.as_bytes() == name)
                 || super::identity::STATE.iter().any(|(symbol, _)| symbol.as_bytes() == name)

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abiaudit_loader::binding::ObjectId;
-use abiaudit_policy::symbols::{self, GccLibrary};
+use abiaudit_policy::symbols::{self, GccLibrary, Release};
 
 use super::Collision;
 use super::bound::{Bound, Reference};
@@ -21,6 +21,8 @@ const COUNTER: &str = "_ZNSt6locale2id11_S_refcountE";
 pub(super) const NUMBERING: &[&str] = &[M_ID, COUNTER];
 /// `std::ctype<char>::id`, an ordinary symbol: each copy has it.
 const CTYPE: &str = "_ZNSt5ctypeIcE2idE";
+/// The first release whose library initialises the standard streams.
+const STREAMS_IN_LIBRARY: Release = Release::new(13, 0);
 /// Bound on a chain of copies that each use the next one's function.
 const CHAIN_MAX: usize = 8;
 
@@ -29,7 +31,10 @@ pub(super) fn find(bound: &Bound<'_>) -> Vec<Collision> {
     let mut found = BTreeMap::new();
     for (user, ids) in ids_by_user(bound, libstdcxx) {
         let ids = with_unseen(bound, user, ids);
-        let Some(collision) = judge(bound, user, &ids) else { continue };
+        let Some(collision) = judge(bound, user, &ids).filter(|collision| are_both_started(bound, collision))
+        else {
+            continue;
+        };
         // Whoever else uses the same two copies comes to the same harm.
         if let Collision::Facets { ids, numbering, .. } = collision {
             found.entry((ids.min(numbering), ids.max(numbering))).or_insert(collision);
@@ -99,6 +104,17 @@ fn judge(bound: &Bound<'_>, user: ObjectId, ids: &[(&str, Reference)]) -> Option
         shared: shared.0.clone(),
         own: own.0.clone(),
     })
+}
+
+/// Both copies number their ids. The libstdc++ of the system does so when somebody uses its streams or locales; since GCC
+/// 13 it initialises the standard streams itself (src/c++98/ios_init.cc, `init_priority`), so that being loaded is enough.
+fn are_both_started(bound: &Bound<'_>, collision: &Collision) -> bool {
+    let Collision::Facets { ids, numbering, .. } = collision else { return true };
+    let is_started = |copy: &ObjectId| {
+        let starts_itself = matches!(copy, ObjectId::File(_)) || bound.base.gcc >= STREAMS_IN_LIBRARY;
+        starts_itself || bound.files().any(|(user, _)| libstdcxx_of(bound, user) == Some(*copy))
+    };
+    [ids, numbering].into_iter().all(is_started)
 }
 
 /// Whose counter numbers the ids that an object uses or defines: the counter of the `_M_id` that it calls.

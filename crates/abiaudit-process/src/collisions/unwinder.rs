@@ -18,7 +18,7 @@ pub(super) fn find(bound: &Bound<'_>) -> Vec<Collision> {
 }
 
 /// libgcc_s calls its own exported functions through the loader. If the object that pulled it in has another unwinder
-/// earlier in its list, that one serves, and reads libgcc_s's contexts as its own.
+/// earlier in its list, that one serves, and reads libgcc_s's contexts as its own: for all who throw with libgcc_s.
 fn interposed(bound: &Bound<'_>) -> Vec<Collision> {
     let mut symbols = BTreeMap::<(ObjectId, ObjectId), Vec<String>>::new();
     for (name, references) in bound.names().filter(|(name, _)| name.starts_with(b"_Unwind_")) {
@@ -31,9 +31,19 @@ fn interposed(bound: &Bound<'_>) -> Vec<Collision> {
             }
         }
     }
-    let collision =
-        |((unwinder, provider), symbols)| Collision::UnwinderInterposed { unwinder, provider, symbols };
-    symbols.into_iter().map(collision).collect()
+    symbols
+        .into_iter()
+        .filter(|((unwinder, _), _)| is_used(bound, *unwinder))
+        .map(|((unwinder, provider), symbols)| Collision::UnwinderInterposed { unwinder, provider, symbols })
+        .collect()
+}
+
+/// Somebody throws or resumes with this unwinder. One that was pulled in, and whose would-be users are all served by the
+/// other, or have their own, does no harm.
+fn is_used(bound: &Bound<'_>, unwinder: ObjectId) -> bool {
+    const ENTRANCES: [&str; 3] = ["_Unwind_RaiseException", "_Unwind_Resume", "_Unwind_Resume_or_Rethrow"];
+    let references = ENTRANCES.iter().flat_map(|entrance| bound.references(entrance));
+    references.into_iter().any(|reference| reference.from != unwinder && reference.provider == Some(unwinder))
 }
 
 /// An exception that passes through an object runs that object's personality function, and with a private unwinder that
