@@ -179,12 +179,17 @@ fn before_arguments(text: &str) -> &str {
 }
 
 fn bad_cast_in_stream(stack: &Stack) -> Option<Sighting> {
-    let throws = stack
-        .frames
-        .iter()
-        .position(|frame| frame.calls("__throw_bad_cast") || frame.calls("_ZSt16__throw_bad_castv"))?;
-    // Thrown by the look-up of a facet, not by somebody's dynamic_cast, which calls __cxa_bad_cast.
+    // A slot without a facet throws by the former; one with a facet of the wrong type by the latter, from a dynamic_cast.
+    let throws = stack.frames.iter().position(|frame| {
+        ["__throw_bad_cast", "_ZSt16__throw_bad_castv", "__cxa_bad_cast"].iter().any(|name| frame.calls(name))
+    })?;
     let caller = stack.frames.get(throws + 1)?;
+    // Anybody's dynamic_cast calls it.
+    let is_dynamic_cast = stack.frames.get(throws)?.calls("__cxa_bad_cast");
+    if is_dynamic_cast && !["use_facet<", "9use_facetI"].iter().any(|name| caller.text.contains(name)) {
+        return None;
+    }
+    // Thrown by the look-up of a facet.
     let from_facet =
         ["use_facet", "__check_facet", "basic_ios<", "basic_ostream<", "basic_istream<", "std::locale"];
     let mangled =
