@@ -102,6 +102,9 @@ impl Encoded {
         if let Some(hash) = image.gnu_hash.as_ref().filter(|_| self.order.is_some()) {
             let first = ordered.iter().position(|symbol| symbol.in_gnu_hash).unwrap_or(ordered.len());
             let names: Vec<&[u8]> = ordered[first..].iter().map(|symbol| symbol.name.bytes()).collect();
+            if names.is_empty() && image.sysv_hash.is_none() && !image.sections_agree {
+                return Err(Refusal::UnknownSymbolCount.into());
+            }
             let rebuilt = hash.rebuilt(image.encoding, first as u32, &names);
             self.add(image, Table::GnuHash, rebuilt.encode(image.encoding))?;
         }
