@@ -118,6 +118,21 @@ impl Object {
         self.segments.first(SegmentType::GnuStack).is_some_and(Segment::is_executable)
     }
 
+    /// `PT_LOAD` segments without a section in them, by the section headers; none if there are no headers. binutils' `strip`
+    /// and `objcopy` rewrite such a segment so that the loader refuses the file (auditwheel #716).
+    pub fn empty_loads(&self) -> Vec<&Segment> {
+        let sections: Vec<_> =
+            self.sections.headers.iter().filter(|section| section.takes_memory()).collect();
+        if sections.is_empty() {
+            return Vec::new();
+        }
+        let is_empty = |load: &&Segment| {
+            let end = load.address.saturating_add(load.memory_size);
+            load.memory_size > 0 && !sections.iter().any(|s| s.address >= load.address && s.address < end)
+        };
+        self.segments.loads().filter(is_empty).collect()
+    }
+
     /// `PT_TLS`: size in bytes and alignment of the thread-local block.
     pub fn tls(&self) -> Option<(u64, u64)> {
         self.segments.first(SegmentType::Tls).map(|s| (s.memory_size, s.align))

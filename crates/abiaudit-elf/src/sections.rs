@@ -40,6 +40,11 @@ impl Section {
         self.section_type == elf::SHT_NOBITS.0
     }
 
+    /// It has bytes in a `PT_LOAD`. Thread-local zeros (`.tbss`) have an address and a size, but take no room there.
+    pub(crate) fn takes_memory(&self) -> bool {
+        self.is_alloc() && self.size > 0 && !(self.is_nobits() && self.flags & elf::SHF_TLS.0 != 0)
+    }
+
     fn file_range(&self) -> Range<u64> {
         self.offset..self.offset.saturating_add(self.size)
     }

@@ -27,7 +27,7 @@ pub struct Patient<'a> {
 }
 
 /// A way to cure an object that exports a libstdc++ of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Method {
     /// The copy is switched off and the process's libstdc++ used; what is newer than the target stays, hidden.
     Share,
@@ -62,14 +62,14 @@ pub struct Cure {
     pub notes: Vec<String>,
 }
 
-/// The first method that can be proved to work, in the order share, hide, demote; or why each cannot.
+/// The first of these methods that can be proved to work.
 ///
 /// # Errors
 /// The reason for each method.
-pub fn cure(patient: &Patient<'_>) -> Result<Cure, Vec<(Method, Refusal)>> {
+pub fn cure(patient: &Patient<'_>, methods: &[Method]) -> Result<Cure, Vec<(Method, Refusal)>> {
     let mut refusals = Vec::new();
-    for method in Method::ALL {
-        match cure_by(method, patient) {
+    for &method in methods {
+        match by(method, patient) {
             Ok(cure) => return Ok(cure),
             Err(refusal) => refusals.push((method, refusal)),
         }
@@ -77,11 +77,7 @@ pub fn cure(patient: &Patient<'_>) -> Result<Cure, Vec<(Method, Refusal)>> {
     Err(refusals)
 }
 
-/// This method and no other.
-///
-/// # Errors
-/// The reason why it cannot be proved to work.
-pub fn cure_by(method: Method, patient: &Patient<'_>) -> Result<Cure, Refusal> {
+fn by(method: Method, patient: &Patient<'_>) -> Result<Cure, Refusal> {
     let copy = preconditions(patient)?;
     match method {
         Method::Share => share::plan(patient, &copy),

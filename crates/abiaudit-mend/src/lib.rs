@@ -24,5 +24,5 @@ mod refusal;
 mod share;
 
 pub use copy::RuntimeCopy;
-pub use cure::{Cure, Method, Patient, cure, cure_by};
+pub use cure::{Cure, Method, Patient, cure};
 pub use refusal::Refusal;

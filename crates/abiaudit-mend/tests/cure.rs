@@ -11,7 +11,7 @@ use common::{Case, Compiler};
 type Outcome = Result<Cure, Vec<(Method, Refusal)>>;
 
 fn cure_of(path: &Path) -> Outcome {
-    cure(&Case::new(path).patient())
+    cure(&Case::new(path).patient(), &Method::ALL)
 }
 
 fn method(outcome: &Outcome) -> Option<Method> {
@@ -61,6 +61,6 @@ fn refuses_what_it_cannot_prove() {
 fn a_sibling_that_uses_the_copy_forbids_hiding_it() {
     let Some(compiler) = Compiler::new() else { return };
     let path = compiler.module("m", &[STATIC, "-Wl,-Bsymbolic"]);
-    let outcome = cure(&Case::new(&path).wanted("_ZSt4cout", "p/other.so").patient());
+    let outcome = cure(&Case::new(&path).wanted("_ZSt4cout", "p/other.so").patient(), &Method::ALL);
     assert_eq!(method(&outcome), Some(Method::Demote), "{outcome:?}");
 }

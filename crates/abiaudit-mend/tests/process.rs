@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use abiaudit_edit::{Options, edit};
-use abiaudit_mend::{Method, Refusal, cure_by};
+use abiaudit_mend::{Method, cure};
 use common::{Case, Compiler};
 
 const STATIC: &str = "-static-libstdc++";
@@ -27,14 +27,14 @@ impl Lab {
         Some(Self { compiler, dynamic })
     }
 
-    /// The module with this cure, or why not.
-    fn cured(&self, module: &Path, method: Method) -> Result<PathBuf, Refusal> {
+    /// The module with this cure.
+    fn cured(module: &Path, method: Method) -> PathBuf {
         let case = Case::new(module);
-        let cure = cure_by(method, &case.patient())?;
+        let cure = cure(&case.patient(), &[method]).unwrap();
         let edited = edit(&case.bytes, &cure.plan, &Options::default()).unwrap();
         let path = module.with_extension(format!("{}.so", method.name()));
         std::fs::write(&path, &edited.bytes).unwrap();
-        Ok(path)
+        path
     }
 
     /// What the runner says in each mode and order; `Err` with the first that is not fine.
@@ -69,7 +69,7 @@ fn share_makes_one_of_two() {
     for flags in [&[STATIC][..], &[STATIC, "-static-libgcc"], &[STATIC, "-fno-gnu-unique"]] {
         let module = lab.compiler.module("m", flags);
         assert!(lab.together(&module, &lab.dynamic).is_err(), "{flags:?} breaks");
-        let cured = lab.cured(&module, Method::Share).unwrap();
+        let cured = Lab::cured(&module, Method::Share);
         let said = lab.together(&cured, &lab.dynamic).unwrap();
         let one = said.iter().find(|line| *line != "ok same same same same");
         assert_eq!(one, None, "{flags:?}");
@@ -79,8 +79,8 @@ fn share_makes_one_of_two() {
 #[test]
 fn two_shared_modules_share() {
     let Some(lab) = Lab::new() else { return };
-    let one = lab.cured(&lab.compiler.module("one", &[STATIC]), Method::Share).unwrap();
-    let two = lab.cured(&lab.compiler.module("two", &[STATIC]), Method::Share).unwrap();
+    let one = Lab::cured(&lab.compiler.module("one", &[STATIC]), Method::Share);
+    let two = Lab::cured(&lab.compiler.module("two", &[STATIC]), Method::Share);
     let said = lab.together(&one, &two).unwrap();
     assert!(said.iter().all(|line| line == "ok same same same same"), "{said:?}");
 }
@@ -94,7 +94,7 @@ fn hide_keeps_the_copies_apart() {
     {
         let module = lab.compiler.module("m", flags);
         assert!(lab.together(&module, &lab.dynamic).is_err(), "{flags:?} breaks");
-        let cured = lab.cured(&module, Method::Hide).unwrap();
+        let cured = Lab::cured(&module, Method::Hide);
         lab.together(&cured, &lab.dynamic).unwrap();
     }
 }
@@ -104,7 +104,7 @@ fn demote_lets_each_number_its_own_facets() {
     let Some(lab) = Lab::new() else { return };
     for flags in [&[STATIC][..], &[STATIC, "-Wl,-Bsymbolic"], &[STATIC, "-Wl,-Bsymbolic-functions"]] {
         let module = lab.compiler.module("m", flags);
-        let cured = lab.cured(&module, Method::Demote).unwrap();
+        let cured = Lab::cured(&module, Method::Demote);
         lab.together(&cured, &lab.dynamic).unwrap();
     }
 }

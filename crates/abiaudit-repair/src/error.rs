@@ -98,6 +98,17 @@ pub enum RepairError {
         /// The member.
         member: String,
     },
+    /// An object's libstdc++ cannot be mended.
+    #[error(
+        "{member}: its libstdc++ cannot be mended:{}; link it again: dynamically, or with -Wl,--exclude-libs,ALL",
+        incurable(reasons)
+    )]
+    Incurable {
+        /// The member.
+        member: String,
+        /// Each method with the reason why it cannot be used.
+        reasons: Vec<(&'static str, String)>,
+    },
     /// An object cannot be edited.
     #[error("{member}: {source}")]
     Edit {
@@ -177,4 +188,14 @@ fn blocked(target: &str, reasons: &[String]) -> String {
         text.push_str(reason);
     }
     text
+}
+
+/// One reason for all methods is said once.
+fn incurable(reasons: &[(&'static str, String)]) -> String {
+    match reasons {
+        [(_, first), rest @ ..] if rest.iter().all(|(_, reason)| reason == first) => format!(" {first}"),
+        _ => reasons
+            .iter()
+            .fold(String::new(), |text, (method, reason)| text + "\n  " + method + ": " + reason),
+    }
 }

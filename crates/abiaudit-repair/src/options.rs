@@ -1,5 +1,6 @@
 //! What a repair is asked to do.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use abiaudit_rules::Settings;
@@ -36,6 +37,8 @@ pub struct Options {
     pub update_tags: bool,
     /// Graft external libraries; without it only the tags are corrected.
     pub graft: bool,
+    /// What is mended in the members of the wheel, before libraries are grafted.
+    pub mends: BTreeSet<Mend>,
     /// `--disable-isa-ext-check`: processor levels are not judged.
     pub ignore_isa: bool,
     /// `--allow-pure-python-wheel`: copy a wheel without native code.
@@ -44,6 +47,23 @@ pub struct Options {
     pub settings: Settings,
     /// Compression and timestamps of what is written anew.
     pub write: WriteOptions,
+}
+
+/// What can be mended in an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mend {
+    /// An exported or half-hidden static libstdc++ (ABI201, ABI203), by the best method that can be proved to work.
+    Libstdcxx,
+    /// The same, by this method alone.
+    LibstdcxxBy(abiaudit_mend::Method),
+    /// References to symbols of glibc that are newer than the target (ABI101): an older version of the same symbol.
+    Glibc,
+    /// Search paths that do not start from `$ORIGIN` (ABI403, ABI404).
+    SearchPath,
+    /// Segments without sections (ABI503).
+    EmptySegments,
+    /// An executable stack (ABI501). Whether the code needs one cannot be proved.
+    ExecutableStack,
 }
 
 /// A library given by hand.
@@ -71,6 +91,7 @@ impl Default for Options {
             strip: false,
             update_tags: true,
             graft: true,
+            mends: BTreeSet::new(),
             ignore_isa: false,
             allow_pure: false,
             settings: Settings::default(),

@@ -6,6 +6,7 @@ use abiaudit_edit::EditPlan;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Source;
+use crate::mend::MemberMend;
 use crate::packages::Package;
 
 /// Name and version of the form of a plan in JSON.
@@ -26,6 +27,9 @@ pub struct Plan {
     pub target: Option<String>,
     /// Other platform tags.
     pub tags: Option<TagChange>,
+    /// What is mended in members, by member name. Other edits of the same member come after it.
+    #[serde(default)]
+    pub mends: Vec<MemberMend>,
     /// Libraries that are copied into the wheel, by member name.
     pub grafts: Vec<Graft>,
     /// Edits of objects that are in the wheel, by member name.
@@ -116,9 +120,20 @@ pub struct Dropped {
 }
 
 impl Plan {
+    /// All edits of a member that is in the wheel, in order.
+    pub(crate) fn edits_of(&self, member: &str) -> EditPlan {
+        let mends = self.mends.iter().filter(|mend| mend.member == member).map(|mend| &mend.plan);
+        let edits = self.edits.iter().filter(|edit| edit.member == member).map(|edit| &edit.plan);
+        EditPlan::new(mends.chain(edits).flat_map(|plan| plan.edits.iter().cloned()))
+    }
+
     /// The output has the bytes of the input.
     pub fn changes_nothing(&self) -> bool {
-        self.tags.is_none() && self.grafts.is_empty() && self.edits.is_empty() && self.scripts.is_empty()
+        self.tags.is_none()
+            && self.mends.is_empty()
+            && self.grafts.is_empty()
+            && self.edits.is_empty()
+            && self.scripts.is_empty()
     }
 }
 
@@ -130,6 +145,11 @@ impl fmt::Display for Plan {
             writeln!(f, "  nothing to change")?;
         } else if self.output != self.input {
             writeln!(f, "  becomes {}", self.output)?;
+        }
+        for mend in &self.mends {
+            writeln!(f, "  mend {} ({})", mend.member, mend.mends.join(", "))?;
+            mend.notes.iter().try_for_each(|note| writeln!(f, "    {note}"))?;
+            edits(f, &mend.plan)?;
         }
         for graft in &self.grafts {
             writeln!(f, "  graft {} from {}", graft.member, graft.source)?;

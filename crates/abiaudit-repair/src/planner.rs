@@ -101,6 +101,7 @@ fn empty_plan(name: &WheelName, dist_info: String) -> Plan {
         dist_info,
         target: None,
         tags: None,
+        mends: Vec::new(),
         grafts: Vec::new(),
         edits: Vec::new(),
         scripts: Vec::new(),
@@ -172,7 +173,7 @@ fn without_code(audit: &Audit<'_>, options: &Options, mut plan: Plan) -> Result<
 }
 
 /// The target that `--plat` names, for the wheel's architecture and C library.
-fn wanted(
+pub(crate) fn wanted(
     options: &Options,
     platform: Platform,
     policies: &PolicySet,

@@ -23,7 +23,7 @@ use crate::facts;
 use crate::names::hex;
 use crate::options::Options;
 use crate::plan::{Graft, Plan};
-use crate::{planner, sbom, script};
+use crate::{mend, planner, sbom, script};
 
 /// Size of the output buffer: compressed members come in pieces that are mostly larger.
 const BUFFER: usize = 1 << 20;
@@ -75,7 +75,9 @@ pub fn prepare(path: &Path, options: &Options) -> Result<Prepared, RepairError> 
     if options.ignore_isa {
         facts::forget_isa(&mut subject);
     }
-    let plan = planner::plan(&subject, options)?;
+    let mends = mend::plan(&archive, &mut subject, options)?;
+    let mut plan = planner::plan(&subject, options)?;
+    plan.mends = mends;
     Ok(Prepared { path: path.to_owned(), archive, subject, plan })
 }
 
@@ -197,8 +199,10 @@ impl Writing<'_> {
         written: &mut BTreeMap<String, String>,
     ) -> Result<(), RepairError> {
         let plan = self.plan;
-        if let Some(edit) = plan.edits.iter().find(|edit| edit.member == member.name) {
-            let content = edited(&member.name, self.content(member)?, &edit.plan)?;
+        let edits = plan.edits_of(&member.name);
+        let is_moved = plan.scripts.iter().any(|moved| moved.from == member.name);
+        if !edits.edits.is_empty() && !is_moved {
+            let content = edited(&member.name, self.content(member)?, &edits)?;
             let done = writer.replace(member, &content)?;
             written.insert(member.name.clone(), hex(&done.sha256));
             return Ok(());
@@ -287,14 +291,7 @@ impl Writing<'_> {
     }
 
     fn content(&self, member: &archive::Member) -> Result<Vec<u8>, RepairError> {
-        let mut content = Vec::with_capacity(usize::try_from(member.size).unwrap_or_default());
-        let mut scratch = Scratch::new();
-        let outcome = self.archive.read(member, &mut scratch, &mut |chunk| {
-            content.extend_from_slice(chunk);
-            Ok(())
-        });
-        outcome.map_err(|error| RepairError::DistInfo(error.to_string()))?;
-        Ok(content)
+        content_of(self.archive, member)
     }
 }
 
@@ -315,6 +312,18 @@ fn edited(member: &str, content: Vec<u8>, plan: &EditPlan) -> Result<Vec<u8>, Re
     }
     crate::edit::apply(content, plan)
         .map_err(|source| RepairError::Edit { member: member.to_owned(), source })
+}
+
+/// The whole content of a member.
+pub(crate) fn content_of(archive: &Archive, member: &archive::Member) -> Result<Vec<u8>, RepairError> {
+    let mut content = Vec::with_capacity(usize::try_from(member.size).unwrap_or_default());
+    let mut scratch = Scratch::new();
+    let outcome = archive.read(member, &mut scratch, &mut |chunk| {
+        content.extend_from_slice(chunk);
+        Ok(())
+    });
+    outcome.map_err(|error| RepairError::DistInfo(error.to_string()))?;
+    Ok(content)
 }
 
 fn find<'m>(members: &'m [Member], name: &str) -> Option<&'m Member> {

@@ -476,12 +476,28 @@ pub enum PlanFormat {
 /// What a repair may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mend {
-    /// All that the wheel needs
+    /// Graft, and all mends of objects that can be proved to work: libstdcxx, glibc, rpath, heal
     Auto,
     /// Graft external libraries, and correct the tags
     Graft,
     /// Correct the tags, and nothing else
     Retag,
+    /// An exported static libstdc++ (ABI201, ABI203): share, hide or demote, the first that can be proved to work
+    Libstdcxx,
+    /// Switch the object's libstdc++ off and use the process's; what the target lacks stays, hidden
+    Share,
+    /// Hide every export but the entry points
+    Hide,
+    /// Make unique symbols weak
+    Demote,
+    /// Take older versions of glibc symbols that are newer than the target (ABI101)
+    Glibc,
+    /// Search libraries relative to the object only (ABI403, ABI404)
+    Rpath,
+    /// Drop segments without sections, which strip breaks files with (ABI503)
+    Heal,
+    /// Ask for no executable stack (ABI501)
+    Execstack,
 }
 
 /// `abiaudit toolchain`

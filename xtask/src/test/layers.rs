@@ -50,6 +50,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "abiaudit-process",
             "abiaudit-rules",
             "abiaudit-edit",
+            "abiaudit-mend",
         ],
     ),
     (
@@ -89,6 +90,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "xtask",
         &[
             "abiaudit-confirm",
+            "abiaudit-edit",
             "abiaudit-elf",
             "abiaudit-loader",
             "abiaudit-policy",

@@ -21,8 +21,6 @@
 //! ## References
 //! auditwheel #716 and #717; gABI chapter 5 (program header).
 
-use abiaudit_elf::{Object, Section, Segment};
-
 use crate::audit::Audit;
 use crate::finding::{Evidence, Sink};
 
@@ -30,7 +28,7 @@ super::rule!("ABI503", "empty-load-segment", Warning, "abi503_empty_load_segment
 
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
     for (_, entry) in audit.loadable() {
-        let empty = empty_loads(entry.object);
+        let empty = entry.object.empty_loads();
         if empty.is_empty() {
             continue;
         }
@@ -49,24 +47,6 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
                 ))
             }));
     }
-}
-
-fn empty_loads(object: &Object) -> Vec<&Segment> {
-    let sections: Vec<&Section> = object.sections.headers.iter().filter(|s| takes_memory(s)).collect();
-    if sections.is_empty() {
-        return Vec::new();
-    }
-    let is_empty = |load: &&Segment| {
-        let end = load.address.saturating_add(load.memory_size);
-        load.memory_size > 0 && !sections.iter().any(|s| s.address >= load.address && s.address < end)
-    };
-    object.segments.loads().filter(is_empty).collect()
-}
-
-/// Thread-local zeros (`.tbss`) have an address and a size, but take no room in any `PT_LOAD`.
-fn takes_memory(section: &Section) -> bool {
-    const SHF_TLS: u64 = 0x400;
-    section.is_alloc() && section.size > 0 && !(section.is_nobits() && section.flags & SHF_TLS != 0)
 }
 
 #[cfg(test)]

@@ -138,6 +138,24 @@ fn complain(wheel: &Path, error: &RepairError) {
     anstream::eprintln!("{style}error{style:#}: {}: {error}", wheel.display());
 }
 
+/// What an option stands for.
+fn mends(mend: Mend) -> &'static [abiaudit_repair::Mend] {
+    use abiaudit_repair::Mend::{EmptySegments, ExecutableStack, Glibc, Libstdcxx, LibstdcxxBy, SearchPath};
+    use abiaudit_repair::Method;
+    match mend {
+        Mend::Auto => &[Libstdcxx, Glibc, SearchPath, EmptySegments],
+        Mend::Graft | Mend::Retag => &[],
+        Mend::Libstdcxx => &[Libstdcxx],
+        Mend::Share => &[LibstdcxxBy(Method::Share)],
+        Mend::Hide => &[LibstdcxxBy(Method::Hide)],
+        Mend::Demote => &[LibstdcxxBy(Method::Demote)],
+        Mend::Glibc => &[Glibc],
+        Mend::Rpath => &[SearchPath],
+        Mend::Heal => &[EmptySegments],
+        Mend::Execstack => &[ExecutableStack],
+    }
+}
+
 /// The command line as the library wants it.
 fn options(args: &RepairArgs) -> anyhow::Result<Options> {
     let source = config::Source { file: args.config.as_deref(), none: args.no_config };
@@ -158,6 +176,7 @@ fn options(args: &RepairArgs) -> anyhow::Result<Options> {
         strip: args.strip,
         update_tags: !args.no_update_tags,
         graft: auto || args.mend.contains(&Mend::Graft),
+        mends: args.mend.iter().flat_map(|mend| mends(*mend)).copied().collect(),
         ignore_isa: args.disable_isa_ext_check,
         allow_pure: args.allow_pure_python_wheel,
         settings,
