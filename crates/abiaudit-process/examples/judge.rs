@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             input => inputs.push(input.into()),
         }
     }
-    let mut clock = Clock(Instant::now());
+    let mut clock = Clock::start();
     let mut subjects = Vec::new();
     for input in &inputs {
         subjects.extend(scan(input, &Options::default())?);
@@ -65,11 +65,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-struct Clock(Instant);
+/// Wall time since the last tick, and time of this thread on a processor, which other programs do not lengthen.
+struct Clock(Instant, f64);
 
 impl Clock {
-    fn tick(&mut self, what: &str) {
-        eprintln!("{:>9.3} s  {what}", self.0.elapsed().as_secs_f64());
-        self.0 = Instant::now();
+    fn start() -> Self {
+        Self(Instant::now(), on_processor())
     }
+
+    fn tick(&mut self, what: &str) {
+        let (wall, processor) = (self.0.elapsed().as_secs_f64(), on_processor() - self.1);
+        eprintln!("{wall:>9.3} s wall {processor:>9.3} s processor  {what}");
+        *self = Self::start();
+    }
+}
+
+/// Seconds that this thread has run; 0 where Linux does not tell.
+fn on_processor() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|first| first.parse::<f64>().ok());
+    nanoseconds.unwrap_or(0.0) / 1e9
 }

@@ -281,8 +281,8 @@ fn when(site: &Site<'_>, runs: &[Simulated], group: &[(usize, &Collision)]) -> S
     match first.as_slice() {
         [] => "in this process".to_owned(),
         [one] => format!("when {one} is imported"),
-        [one, other] if runs.len() > 1 && orders.len() == runs.len() => {
-            format!("in either order of {one} and {other}")
+        all if runs.len() > 1 && orders.len() == runs.len() => {
+            format!("in either order of {}", all.join(" and "))
         }
         [one, rest @ ..] => format!("when {one} is imported before {}", rest.join(", ")),
     }

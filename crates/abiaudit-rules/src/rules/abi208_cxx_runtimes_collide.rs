@@ -24,13 +24,18 @@
 //! glibc, elf/dl-lookup.c (`do_lookup_unique`); libstdc++, src/c++98/locale.cc (`locale::id::_M_id`); duckdb #7921;
 //! crosstool-ng #2478.
 
+use abiaudit_detect::stem;
+use abiaudit_loader::binding::ObjectId;
 use abiaudit_process::Collision;
 
 use super::abi201_exported_cxx_runtime::HIDE;
 use crate::audit::Audit;
 use crate::finding::{Evidence, Sink};
+use crate::together::Meeting;
 
 super::rule!("ABI208", "cxx-runtimes-collide", Error, "abi208_cxx_runtimes_collide.rs");
+
+const LEAVE_OUT: &str = "leave the vendored libstdc++ out, and build on a split toolchain or against the oldest one that the tag promises";
 
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
     for meeting in &audit.beside.meetings {
@@ -44,14 +49,24 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         );
         let symbols = [(shared, *ids), (own, *numbering)]
             .map(|(id, by)| Evidence::symbol(id).with_note(format!("numbered by {}", meeting.name(by))));
-        sink.member(&meeting.member, message).help(meeting.help(HIDE)).evidence(symbols).evidence(
-            meeting.evidence(&[
-                (*ids, "its ids serve the process"),
-                (*numbering, "numbers the rest"),
-                (*victim, "its facets are mixed up"),
-            ]),
-        );
+        let vendored = [*ids, *numbering].into_iter().any(|copy| is_vendored(meeting, copy));
+        let about = [
+            (*ids, "its ids serve the process"),
+            (*numbering, "numbers the rest"),
+            (*victim, "its facets are mixed up"),
+        ];
+        sink.member(&meeting.member, message)
+            .help(meeting.help(if vendored { LEAVE_OUT } else { HIDE }))
+            .evidence(symbols)
+            .evidence(meeting.evidence(&about));
     }
+}
+
+/// A libstdc++ of a distribution.
+fn is_vendored(meeting: &Meeting, object: ObjectId) -> bool {
+    let party = meeting.party(object).filter(|party| party.distribution.is_some());
+    let file = party.and_then(|party| party.path.rsplit('/').next());
+    file.is_some_and(|file| stem(file) == "libstdc++")
 }
 
 #[cfg(test)]
