@@ -67,9 +67,11 @@ impl Tag {
         let libraries: Vec<String> = target.libraries().map(|library| library.into_owned()).collect();
         write_list(out, "libraries", &libraries)?;
         for library in &libraries {
-            let forbidden = target.forbidden_symbols(library);
-            if !forbidden.is_empty() {
-                writeln!(out, "  but not      {} of {library}", forbidden.join(", "))?;
+            let mut forbidden: Vec<String> =
+                target.forbidden_symbols(library).iter().map(|&symbol| symbol.to_owned()).collect();
+            if let Some(last) = forbidden.last_mut() {
+                *last = format!("{last} of {library}");
+                write_list(out, "but not", &forbidden)?;
             }
         }
         if let Some(isa) = target.baseline_isa() {
