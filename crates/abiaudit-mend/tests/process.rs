@@ -20,7 +20,11 @@ struct Lab {
 
 impl Lab {
     fn new() -> Option<Self> {
-        let compiler = Compiler::new()?;
+        Self::with("g++")
+    }
+
+    fn with(name: &'static str) -> Option<Self> {
+        let compiler = Compiler::named(name)?;
         std::fs::write(compiler.path().join("runner.c"), include_str!("common/runner.c")).unwrap();
         compiler.run(&["-x", "c", "runner.c", "-o", "runner", "-ldl"]);
         let dynamic = compiler.module("dynamic", &[]);
@@ -65,7 +69,11 @@ impl Lab {
 /// Without a cure, each of these breaks in some order or mode.
 #[test]
 fn share_makes_one_of_two() {
-    let Some(lab) = Lab::new() else { return };
+    ["g++", "g++-11", "g++-13", "g++-14"].map(share_with);
+}
+
+fn share_with(compiler: &'static str) {
+    let Some(lab) = Lab::with(compiler) else { return };
     for flags in [&[STATIC][..], &[STATIC, "-static-libgcc"], &[STATIC, "-fno-gnu-unique"]] {
         let module = lab.compiler.module("m", flags);
         assert!(lab.together(&module, &lab.dynamic).is_err(), "{flags:?} breaks");

@@ -12,17 +12,23 @@ use abiaudit_policy::{PolicySet, Target};
 
 /// A folder in which g++ builds shared objects. A machine without g++ skips the tests that use it, and says so.
 pub struct Compiler {
+    name: &'static str,
     folder: tempfile::TempDir,
 }
 
 impl Compiler {
     /// `None` if there is no g++.
     pub fn new() -> Option<Self> {
-        if Command::new("g++").arg("--version").output().is_err() {
-            eprintln!("SKIPPED: there is no g++ on this machine");
+        Self::named("g++")
+    }
+
+    /// `None` if there is no compiler of that name.
+    pub fn named(name: &'static str) -> Option<Self> {
+        if Command::new(name).arg("--version").output().is_err() {
+            eprintln!("SKIPPED: there is no {name} on this machine");
             return None;
         }
-        let compiler = Self { folder: tempfile::tempdir().unwrap() };
+        let compiler = Self { name, folder: tempfile::tempdir().unwrap() };
         std::fs::write(compiler.path().join("module.cpp"), include_str!("module.cpp")).unwrap();
         Some(compiler)
     }
@@ -59,10 +65,15 @@ impl Compiler {
         self.path().join(output)
     }
 
-    /// Runs g++ in the folder.
+    /// Runs the compiler in the folder.
     pub fn run(&self, arguments: &[&str]) {
-        let run = Command::new("g++").args(arguments).current_dir(self.path()).output().unwrap();
-        assert!(run.status.success(), "g++ {arguments:?}: {}", String::from_utf8_lossy(&run.stderr));
+        let run = Command::new(self.name).args(arguments).current_dir(self.path()).output().unwrap();
+        assert!(
+            run.status.success(),
+            "{} {arguments:?}: {}",
+            self.name,
+            String::from_utf8_lossy(&run.stderr)
+        );
     }
 }
 
