@@ -61,9 +61,9 @@ pub fn instructions(builder: Builder, directory: &Path, manifest: &Manifest, log
     let assignments =
         || variables.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect::<Vec<_>>();
     let prefix = format!("-B{}/", directory.display());
-    let exports = assignments().iter().map(|assignment| format!("export {assignment}\n")).collect::<String>();
+    let exports = || assignments().iter().fold(String::new(), |text, line| text + "export " + line + "\n");
     match builder {
-        Builder::Shell => exports,
+        Builder::Shell => exports(),
         Builder::Make => format!("{} make LDFLAGS={}\n", assignments().join(" "), quoted(&prefix)),
         Builder::CMake => {
             let flags: Vec<String> = ["EXE", "SHARED", "MODULE"]

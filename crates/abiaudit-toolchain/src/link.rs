@@ -97,8 +97,8 @@ fn real_linker(program: &Path, directory: &Path, manifest: &Manifest) -> Result<
     found.ok_or_else(|| Error::Link(format!("there is no {name} beside {} or on PATH", default.display())))
 }
 
-/// GNU ld is called `ld` or `ld.bfd`, alone or with a prefix.
+/// GNU ld is called `ld` or `ld.bfd`, alone or behind a prefix: `aarch64-linux-gnu-ld`.
 fn is_gnu_ld(linker: &Path) -> bool {
     let name = linker.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.ends_with("ld") && !name.ends_with("lld") && !name.ends_with("mold") || name.ends_with("ld.bfd")
+    name == "ld" || name.ends_with("-ld") || name.ends_with("ld.bfd")
 }

@@ -164,7 +164,7 @@ impl Editor<'_> {
         // One string serves all tables of a file: it may be renamed already.
         let is_masked = node.as_bytes().first() == Some(&MASK);
         let is_judged = Node::parse(&node).is_some_and(|n| {
-            self.target.families().any(|family| family == n.family) && n.version != "PRIVATE"
+            self.target.families().any(|family| family == n.family) && is_maskable(n.version)
         });
         if !is_masked && (!is_judged || admits(self.target, &node)) {
             return Ok(());

@@ -7,6 +7,7 @@ mod eh_frame;
 mod live;
 mod write;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use object::elf;
@@ -152,7 +153,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn malformed(&self, what: &'static str, found: impl ToString) -> Error {
+    fn malformed(&self, what: &'static str, found: impl fmt::Display) -> Error {
         Error::Malformed { path: self.origin.to_owned(), what, found: found.to_string() }
     }
 

@@ -37,11 +37,13 @@ pub struct Check {
     pub problems: Vec<String>,
 }
 
+/// So many problems of one check are shown.
+const SHOWN: usize = 20;
+
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = if self.problems.is_empty() { "ok    " } else { "FAILED" };
         write!(f, "{verdict} {} ({})", self.name, self.scope)?;
-        const SHOWN: usize = 20;
         for problem in self.problems.iter().take(SHOWN) {
             write!(f, "\n         {problem}")?;
         }

@@ -55,7 +55,7 @@ fn split(text: &[u8]) -> Vec<OsString> {
             }
             _ if quote == Some(byte) => quote = None,
             _ if quote.is_none() && byte.is_ascii_whitespace() => {
-                words.extend(word.take().map(OsString::from_vec))
+                words.extend(word.take().map(OsString::from_vec));
             }
             _ => word.get_or_insert_default().push(byte),
         }

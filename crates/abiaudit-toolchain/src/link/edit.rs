@@ -287,3 +287,97 @@ fn is_ours(name: &str) -> bool {
     let is_library = name.starts_with("lib") && name.contains(".so");
     is_library || name.starts_with("ld-linux") || name.ends_with("crt1.o")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::{CompilerFacts, LinkerFacts, Manifest, SCHEMA};
+
+    fn manifest(glibc: (u32, u32)) -> Manifest {
+        Manifest {
+            schema: SCHEMA.to_owned(),
+            target: format!("manylinux_{}_{}_x86_64", glibc.0, glibc.1),
+            ceilings: std::collections::BTreeMap::new(),
+            glibc,
+            compiler: CompilerFacts {
+                program: "g++".into(),
+                version: "12".into(),
+                machine: "x86_64-linux-gnu".into(),
+            },
+            linker: LinkerFacts { path: "/usr/bin/ld".into(), packs_relocations: true },
+            inputs: std::collections::BTreeMap::new(),
+            files: std::collections::BTreeMap::new(),
+            libstdcxx: crate::nonshared::Report::default(),
+            shim: std::collections::BTreeMap::new(),
+            refused: std::collections::BTreeMap::new(),
+        }
+    }
+
+    fn edited(line: &str, kind: OutputKind, glibc: (u32, u32)) -> (String, usize) {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let edited = edit(&words, kind, Path::new("/t"), &manifest(glibc), true);
+        let words: Vec<String> = edited.arguments.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+        (words.join(" "), edited.notices.len())
+    }
+
+    #[test]
+    fn the_directory_comes_first_and_threads_last() {
+        let (line, notices) = edited("-shared -L/usr/lib x.o -lstdc++ -lm", OutputKind::Shared, (2, 28));
+        assert_eq!(
+            line,
+            "-L /t -shared -L/usr/lib x.o -lstdc++ -lm -z nopack-relative-relocs --push-state --no-as-needed \
+             -l:libpthread.so.0 --pop-state"
+        );
+        assert_eq!(notices, 0);
+        let (line, _) = edited("-shared x.o -lstdc++", OutputKind::Shared, (2, 34));
+        assert!(!line.contains("libpthread"), "libc has the threads: {line}");
+        let (line, _) = edited("-shared x.o -lc", OutputKind::Shared, (2, 28));
+        assert!(!line.contains("libpthread"), "C code says what it needs: {line}");
+    }
+
+    #[test]
+    fn static_runtimes_are_undone() {
+        let line = "-shared x.o -Bstatic -lstdc++ -lz -lm -Bdynamic -lgcc -lgcc_eh";
+        let (line, notices) = edited(line, OutputKind::Shared, (2, 34));
+        let expected = "-Bstatic -Bdynamic -lstdc++ -Bstatic -lz -Bdynamic -lm -Bstatic -Bdynamic -lgcc --push-state \
+                        -Bdynamic --as-needed -lgcc_s --pop-state";
+        assert!(line.contains(expected), "{line}");
+        assert_eq!(notices, 2);
+        let (line, _) = edited("--push-state -Bstatic --pop-state -lstdc++", OutputKind::Shared, (2, 34));
+        assert!(line.contains("--pop-state -lstdc++"), "not static any more: {line}");
+        let (line, notices) = edited("-shared /usr/lib/libstdc++.a", OutputKind::Shared, (2, 34));
+        assert!(line.contains("-lstdc++") && !line.contains("libstdc++.a") && notices == 1, "{line}");
+    }
+
+    #[test]
+    fn packed_relocations_are_refused_however_they_are_spelt() {
+        for line in
+            ["-z pack-relative-relocs x.o", "-zpack-relative-relocs x.o", "--pack-dyn-relocs=relr x.o"]
+        {
+            let (line, notices) = edited(line, OutputKind::Shared, (2, 28));
+            assert_eq!((line.as_str(), notices), ("-L /t x.o -z nopack-relative-relocs", 1));
+        }
+    }
+
+    #[test]
+    fn values_of_options_are_no_files() {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("ld-linux-x86-64.so.2"), "").expect("a file");
+        std::fs::write(directory.path().join("libm.so.6"), "").expect("a file");
+        let words =
+            ["-dynamic-linker", "/lib64/ld-linux-x86-64.so.2", "/lib64/libm.so.6"].map(OsString::from);
+        let edited = edit(&words, OutputKind::Executable, directory.path(), &manifest((2, 34)), false);
+        assert_eq!(edited.arguments[3], "/lib64/ld-linux-x86-64.so.2");
+        assert_eq!(edited.arguments[4], directory.path().join("libm.so.6"));
+        assert_eq!(edited.arguments[5], "--allow-shlib-undefined");
+    }
+
+    #[test]
+    fn the_output_is_found() {
+        for line in ["-o a.so", "-oa.so", "--output=a.so", "--output a.so"] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(output_path(&words), Path::new("a.so"), "{line}");
+        }
+        assert_eq!(output_path(&[]), Path::new("a.out"));
+    }
+}

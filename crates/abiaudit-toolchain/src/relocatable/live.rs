@@ -47,7 +47,7 @@ impl Relocatable {
         let mut frames = Vec::new();
         for section in self.sections.iter().filter(|section| eh_frame::is_eh_frame(section)) {
             let records = eh_frame::records(self, section)?;
-            for record in records.iter() {
+            for record in &records {
                 let Some(cie) = record.cie else { continue };
                 let function = eh_frame::function_of(section, record).and_then(|r| r.symbol);
                 let Some(Place::Section(function)) = function.map(|s| self.symbols[s].place) else {

@@ -69,11 +69,10 @@ impl Relocatable {
             writer.write(&group.flags.to_le_bytes());
             for section in &group.sections {
                 member[*section] = true;
-                for index in [Some(section_index(*section)), relocation_sections.get(section).copied()] {
-                    if let Some(index) = index {
-                        writer.write(&index.to_le_bytes());
-                        size += 4;
-                    }
+                let relocations = relocation_sections.get(section).copied();
+                for index in [Some(section_index(*section)), relocations].into_iter().flatten() {
+                    writer.write(&index.to_le_bytes());
+                    size += 4;
                 }
             }
             headers.push(SectionHeader {
