@@ -3,8 +3,8 @@
 //! ## What it does
 //! Reports objects that hold or are LLVM's libc++ (libc++abi) and export what GNU's libstdc++ exports too
 //! (`__cxa_throw` and the like, the typeinfo of `std::exception`, `operator new`); and objects that need libunwind or
-//! libc++ before libgcc_s. In a simulated process (`check` with `--with`, `--import` or `--trace`) an error where the one runtime
-//! does serve objects that are built for the other.
+//! libc++ before libgcc_s. In a simulated process (`check` with `--with`, `--import` or `--trace`) an error where LLVM's
+//! runtime does serve objects that are built for GNU's, and a warning where it is the reverse.
 //!
 //! ## Why is this bad?
 //! The two runtimes have the same names for the language support and not the same objects behind them: another object may
@@ -51,16 +51,21 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
 
 /// In a simulated process the one runtime serves what is built for the other.
 fn mixed(meeting: &Meeting, sink: &mut Sink) {
-    let Collision::CxxAbis { user, provider, symbols, .. } = &meeting.collision else { return };
+    let Collision::CxxAbis { user, provider, symbols, user_is_gnu } = &meeting.collision else { return };
+    let (severity, harm) = if *user_is_gnu {
+        (Severity::Error, "exceptions are lost or crash")
+    } else {
+        (Severity::Warning, "an exception that crosses is lost or crashes")
+    };
     let message = format!(
-        "{} serves {} of the C++ runtime to {}, which is built for another: exceptions are lost or crash, {}",
+        "{} serves {} of the C++ runtime to {}, which is built for another: {harm}, {}",
         meeting.name(*provider),
         super::count(symbols.len(), "name"),
         meeting.name(*user),
         meeting.when
     );
     sink.member(&meeting.member, message)
-        .severity(Severity::Error)
+        .severity(severity)
         .help(meeting.help("hide the C++ runtime (-Wl,--exclude-libs,ALL), or build both with one"))
         .evidence(symbols.iter().map(Evidence::symbol))
         .evidence(meeting.evidence(&[(*provider, "serves"), (*user, "is served")]));
