@@ -36,7 +36,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         let what: Vec<String> = symbols.iter().map(|symbol| demangle(symbol)).collect();
         let names: Vec<String> = providers.iter().map(|provider| meeting.name(*provider)).collect();
         let message = format!(
-            "{} are there {} times, in {}, {}",
+            "{}: there are {} in one process, in {}, {}",
             what.join(", "),
             names.len(),
             names.join(" and "),
