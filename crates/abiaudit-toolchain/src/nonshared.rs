@@ -120,6 +120,11 @@ pub const STATE: &[AllowedState] = &[
         8,
         "an error category without fields: equal to others by value, not by address",
     ),
+    state(
+        "rounds_to_nearestEvE4fmin",
+        4,
+        "a constant, volatile so that the compiler does not calculate with it",
+    ),
     state("__at_thread_exit", 4, "what notify_all_at_thread_exit registers: each module its own"),
     state("8key_initEvE2ks", 8, "the key of what notify_all_at_thread_exit registers"),
     state("_ZNSt12_GLOBAL__N_13keyE", 4, "the key of what notify_all_at_thread_exit registers"),
