@@ -21,6 +21,7 @@ mod repairs;
 mod shell;
 mod system_references;
 mod test;
+mod toolchain;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,7 @@ const TASKS: &[(&str, &str, Task)] = &[
     ("docs", "write docs/rules.md, docs/cli.md and docs/schema anew", docs::run),
     ("gen-policies", "make policies/symbols from the ziglang wheel and Debian packages", gen_policies::run),
     ("system-references", "make policies/system-references.toml from libraries", system_references::run),
+    ("toolchain", "build modules with split toolchains and run them on old runtimes [--quick] [--package]", toolchain::run),
     ("measure", "run a command; print its CPU time, wall time and memory as JSON", measure::run),
 ];
 
