@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--import" => {
-                imports.extend(args.next().ok_or("--import MODULE,..")?.split(',').map(str::to_owned))
+                imports.extend(args.next().ok_or("--import MODULE,..")?.split(',').map(str::to_owned));
             }
             input => inputs.push(input.into()),
         }

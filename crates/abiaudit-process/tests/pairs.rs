@@ -63,12 +63,12 @@ fn openmp_pairs(found: &[Collision]) -> Vec<(OpenMpFamily, OpenMpFamily, OpenMpU
 
 #[test]
 fn libomp_and_libiomp5_end_the_process_in_either_order() {
+    use OpenMpFamily::{Libiomp5, Libomp};
     let inputs = Inputs::new(&[
         openmp_wheel("a", "libomp.so", "__kmpc_fork_call"),
         openmp_wheel("b", "libiomp5.so", "__kmpc_fork_call"),
     ]);
     let lab = inputs.lab();
-    use OpenMpFamily::{Libiomp5, Libomp};
     assert_eq!(openmp_pairs(&lab.import(&["a", "b"])), [(Libomp, Libiomp5, OpenMpUse::Both, Grade::Broken)]);
     assert_eq!(openmp_pairs(&lab.import(&["b", "a"])), [(Libiomp5, Libomp, OpenMpUse::Both, Grade::Broken)]);
     assert!(lab.import(&["a"]).is_empty());
