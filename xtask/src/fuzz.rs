@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::shell;
 
 /// The targets, each a file in fuzz/fuzz_targets.
-const TARGETS: [&str; 5] = ["elf_object", "wheel_archive", "record", "metadata", "wheel_filename"];
+const TARGETS: [&str; 6] = ["elf_object", "elf_edit", "wheel_archive", "record", "metadata", "wheel_filename"];
 
 /// Most memory of a target in MB. The address sanitizer's own is counted.
 const MEMORY: u32 = 2048;
@@ -77,6 +77,11 @@ fn write_seeds(directory: &Path) -> Result<()> {
     for arch in Arch::ALL {
         put("elf_object", &format!("{arch:?}"), library(arch).build().bytes())?;
         put("elf_object", &format!("{arch:?}-stripped"), library(arch).sections(false).build().bytes())?;
+        // The first byte of an edit's seed chooses the plan.
+        for plan in 0..8_u8 {
+            let seed = [&[plan][..], library(arch).build().bytes()].concat();
+            put("elf_edit", &format!("{arch:?}-{plan}"), &seed)?;
+        }
     }
     let wheel = TestWheel::new("pkg", "1.0", "py2.py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64")
         .requires("torch>=2; python_version < '3.13' and extra == 'gpu'")
