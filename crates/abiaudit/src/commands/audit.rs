@@ -39,10 +39,7 @@ pub fn audit(
     let ignores = Ignores::new(settings);
     let wheels: Vec<Vec<model::Wheel>> =
         paths.into_par_iter().map(|path| audit_one(&path, settings, digest, &progress, &ignores)).collect();
-    let all_read = wheels.iter().flatten().all(|wheel| wheel.error.is_none());
-    for note in ignores.notes(all_read) {
-        anstream::eprintln!("note: {note}");
-    }
+    ignores.tell(wheels.iter().flatten().all(|wheel| wheel.error.is_none()));
     Ok(report(wheels.into_iter().flatten().collect()))
 }
 

@@ -11,6 +11,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 
 use crate::cli::{BesideArgs, InputArgs};
 use crate::commands::audit;
+use crate::commands::ignores::Ignores;
 use crate::processes::{self, Judged, Wanted};
 use crate::progress::Progress;
 use crate::{config, convert, inputs};
@@ -35,15 +36,19 @@ pub fn audit(
         checked.iter().filter_map(|(_, result)| result.as_ref().ok()).flatten().collect();
     let mut meetings = if simulates(beside) { simulate(beside, &subjects, &with)? } else { Vec::new() };
     meetings.resize_with(subjects.len(), Vec::new);
+    let ignores = Ignores::new(settings);
     let mut wheels: Vec<model::Wheel> = subjects
         .into_par_iter()
         .zip(meetings)
         .map(|(subject, meetings)| {
             let mut audit = Audit::new(subject, settings);
             audit.beside = Beside { meetings, baseline: baseline.clone() };
-            convert::wheel(&audit, &run(&audit))
+            let findings = run(&audit);
+            ignores.record(&findings);
+            convert::wheel(&audit, &findings)
         })
         .collect();
+    ignores.tell(checked.iter().all(|(_, result)| result.is_ok()));
     // What could not be read keeps its place.
     let mut read = wheels.drain(..);
     let mut wheels = Vec::new();

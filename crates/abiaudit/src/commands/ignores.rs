@@ -23,8 +23,15 @@ impl<'a> Ignores<'a> {
         }
     }
 
-    /// What a person should know. Whether an ignore is of use can be told only if every input was read.
-    pub fn notes(&self, all_read: bool) -> Vec<String> {
+    /// Prints what a person should know to standard error.
+    pub fn tell(&self, all_read: bool) {
+        for note in self.notes(all_read) {
+            anstream::eprintln!("note: {note}");
+        }
+    }
+
+    /// Whether an ignore is of use can be told only if every input was read.
+    fn notes(&self, all_read: bool) -> Vec<String> {
         let today = self.settings.today.as_deref();
         let note = |(ignore, covered): (&Ignore, &AtomicUsize)| {
             let covered = covered.load(Ordering::Relaxed);
