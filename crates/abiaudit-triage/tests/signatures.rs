@@ -86,6 +86,8 @@ const POSITIVE: &[(&str, &[&str])] = &[
         &[
             "#0 0x1 in raise () from /c.so\n#1 0x2 in abort () from /c.so\n#2 0x3 in std::__throw_bad_cast() () from /s.so\n\
          #3 0x4 in std::ctype<char> const& std::use_facet<std::ctype<char> >(std::locale const&) () from /s.so\n",
+            "#0 0x1 in __cxa_throw () from /s.so\n#1 0x2 in __cxa_bad_cast () from /s.so\n\
+         #2 0x3 in std::num_put<char> const& std::use_facet<std::num_put<char> >(std::locale const&) () from /s.so\n",
         ],
     ),
     (

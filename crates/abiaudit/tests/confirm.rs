@@ -140,7 +140,7 @@ fn a_signal_ends_everything_and_leaves_nothing() {
     if !has_python() {
         return;
     }
-    let (folder, temporary) = (common::folder(), common::folder());
+    let (folder, temporary) = (folder(), folder());
     let told = folder.path().join("told");
     let code = format!("import os, time\nopen({told:?}, 'w').write(str(os.getpid()))\ntime.sleep(1000)\n");
     let wheel = wheel("pkg", ANY, &code, folder.path());
