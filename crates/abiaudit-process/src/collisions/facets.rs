@@ -112,9 +112,21 @@ fn are_both_started(bound: &Bound<'_>, collision: &Collision) -> bool {
     let Collision::Facets { ids, numbering, .. } = collision else { return true };
     let is_started = |copy: &ObjectId| {
         let starts_itself = matches!(copy, ObjectId::File(_)) || bound.base.gcc >= STREAMS_IN_LIBRARY;
-        starts_itself || bound.files().any(|(user, _)| libstdcxx_of(bound, user) == Some(*copy))
+        starts_itself || bound.files().any(|(user, _)| uses_locales_of(bound, user, *copy))
     };
     [ids, numbering].into_iter().all(is_started)
+}
+
+/// Whether a copy serves an object with members of the locale or of streams, be it instead of the object's own.
+fn uses_locales_of(bound: &Bound<'_>, object: ObjectId, copy: ObjectId) -> bool {
+    let ObjectId::File(file) = object else { return false };
+    bound.process.bindings.of(file).iter().any(|binding| {
+        binding.provider.object() == Some(copy) && bound.name_of(binding).is_some_and(is_of_locale)
+    })
+}
+
+fn is_of_locale(name: &[u8]) -> bool {
+    [&b"_ZNSt6locale"[..], b"_ZNKSt6locale", b"_ZNSt8ios_base"].iter().any(|start| name.starts_with(start))
 }
 
 /// Whose counter numbers the ids that an object uses or defines: the counter of the `_M_id` that it calls.
@@ -144,10 +156,7 @@ fn libstdcxx_of(bound: &Bound<'_>, object: ObjectId) -> Option<ObjectId> {
     let mut providers = bindings.filter_map(|binding| {
         let name = bound.name_of(binding)?;
         let provider = binding.provider.object()?;
-        let of_locale = name.starts_with(b"_ZNSt6locale")
-            || name.starts_with(b"_ZNKSt6locale")
-            || name.starts_with(b"_ZNSt8ios_base");
-        (of_locale && bound.defines(provider, M_ID)).then_some(provider)
+        (is_of_locale(name) && bound.defines(provider, M_ID)).then_some(provider)
     });
     providers.next()
 }
