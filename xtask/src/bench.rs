@@ -62,7 +62,10 @@ pub fn run(args: &[String]) -> Result<()> {
     let page = page(&rows, &start)?;
     print!("\n{page}");
     let path = shell::root().join("docs/benchmarks.md");
-    fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
+    // Sections that other tasks wrote stay.
+    let old = fs::read_to_string(&path).unwrap_or_default();
+    let others = old.find("\n## ").map_or("", |at| &old[at..]);
+    fs::write(&path, format!("{page}{others}")).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn fetch() -> Result<Vec<PathBuf>> {

@@ -12,6 +12,7 @@ mod corpus;
 mod demo;
 mod differential;
 mod docs;
+mod editor;
 mod fuzz;
 mod gen_policies;
 mod hostile;
@@ -42,11 +43,16 @@ const TASKS: &[(&str, &str, Task)] = &[
         matrix::run,
     ),
     ("repairs", "repair wheels built from source, beside auditwheel, and use them [DISTRIBUTION..]", repairs::run),
+    ("editor", "edit every ELF file of wheels and directories, and judge the results [--tools] [PATH..]", editor::run),
     ("fuzz", "fuzz each reader for so many seconds (60)", fuzz::run),
     ("docs", "write docs/rules.md, docs/cli.md and docs/schema anew", docs::run),
     ("gen-policies", "make policies/symbols from the ziglang wheel and Debian packages", gen_policies::run),
     ("system-references", "make policies/system-references.toml from libraries", system_references::run),
-    ("toolchain", "build modules with split toolchains and run them on old runtimes [--quick] [--package]", toolchain::run),
+    (
+        "toolchain",
+        "build modules with split toolchains and run them on old runtimes [--quick] [--package]",
+        toolchain::run,
+    ),
     ("measure", "run a command; print its CPU time, wall time and memory as JSON", measure::run),
 ];
 
