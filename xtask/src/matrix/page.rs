@@ -12,7 +12,8 @@ use crate::shell;
 
 const HEAD: &str = "# The crash matrix
 
-Written by `cargo xtask matrix --write`; do not edit. Each variant is a module of our own source, built in one way
+Written by `cargo xtask matrix --write --root DIR`; do not edit. `DIR` has another system with g++ and Python, such as
+debootstrap makes it, for a newer compiler and runtime. Each variant is a module of our own source, built in one way
 ([variants.toml](../testdata/matrix/variants.toml)), in a wheel of its own. It is imported beside each partner, in both
 orders and all modes, each time in a new process. Then both modules are asked for streams, locales, `call_once`, threads,
 exceptions and error categories, each question in a child process, and values are compared.
