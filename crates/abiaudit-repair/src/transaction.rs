@@ -396,9 +396,10 @@ fn judge(
     let untouched =
         |name: &str| !written.contains_key(name) && !is_record_or_signature(name, &plan.dist_info);
     for member in output.members().iter().filter(|member| untouched(&member.name)) {
-        let same = input
-            .member(&member.name)
-            .is_some_and(|old| input.local_bytes(old) == output.local_bytes(member));
+        let old = input.member(&member.name);
+        let same = old.is_some_and(|old| input.local_bytes(old) == output.local_bytes(member));
+        old.into_iter().for_each(|old| input.release(old));
+        output.release(member);
         if !same {
             return Err(unverified(format!("{} was not copied as it was", member.name)));
         }

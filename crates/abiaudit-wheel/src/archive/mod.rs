@@ -27,6 +27,10 @@ use member::{Refusal, decode_name};
 /// Longest symbolic-link target kept: `PATH_MAX` of Linux.
 const MAX_LINK_TARGET: usize = 4096;
 
+/// Compressed size in bytes from which a member's pages are given back once it has been read: a system call costs about as
+/// much as touching a page again.
+const RELEASED_FROM: usize = 64 << 10;
+
 /// An open archive. It is `Sync`: threads share it, each with a [`Scratch`] of its own.
 #[derive(Debug)]
 pub struct Archive {
@@ -43,6 +47,22 @@ enum Bytes {
 }
 
 impl Bytes {
+    #[cfg(unix)]
+    #[expect(unsafe_code, reason = "memory maps are the one place where the workspace allows it")]
+    fn release(&self, range: std::ops::Range<usize>) {
+        if let Self::Mapped(map) = self {
+            // SAFETY: the map is read-only and of a file, so dropped pages are read from the file again; nothing that was
+            // written can be lost. That the file may have changed meanwhile is the case for every page that has not been
+            // touched yet: see `map`. A failure means that nothing was dropped.
+            let _ = unsafe {
+                map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, range.start, range.len())
+            };
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn release(&self, _range: std::ops::Range<usize>) {}
+
     fn as_slice(&self) -> &[u8] {
         match self {
             Self::Mapped(map) => map,
@@ -154,7 +174,16 @@ impl Archive {
     ) -> Result<ReadOutcome, MemberError> {
         self.check_readable(member)?;
         let data = self.compressed(member).ok_or_else(|| Self::out_of_bounds(member))?;
-        decode::read(member, data, &self.limits, scratch, sink)
+        let outcome = decode::read(member, data, &self.limits, scratch, sink);
+        self.release(member);
+        outcome
+    }
+
+    /// Gives the memory back that the mapped bytes of a large member take in this process. They stay in the file cache of the
+    /// system, so that reading them again costs little; without this a wheel of a gigabyte takes a gigabyte.
+    pub fn release(&self, member: &Member) {
+        let Some(data) = member.data.clone().filter(|data| data.len() >= RELEASED_FROM) else { return };
+        self.bytes.release(data);
     }
 
     /// The first `length` bytes of a member, or all of it if it is shorter. Only in the second case are

@@ -113,6 +113,7 @@ impl<'a, W: Write + Seek> WheelWriter<'a, W> {
         entry.offset = self.position;
         let bytes = self.archive.local_bytes(member).ok_or_else(|| WriteError::changed(member))?;
         self.put(bytes)?;
+        self.archive.release(member);
         self.entries.push(entry);
         if member.kind != MemberKind::Directory {
             self.rows.push(Row { path: member.name.clone(), sha256, size: member.size });
