@@ -10,7 +10,8 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::shell;
 
 /// The targets, each a file in fuzz/fuzz_targets.
-const TARGETS: [&str; 6] = ["elf_object", "elf_edit", "wheel_archive", "record", "metadata", "wheel_filename"];
+const TARGETS: [&str; 6] =
+    ["elf_object", "elf_edit", "wheel_archive", "record", "metadata", "wheel_filename"];
 
 /// Most memory of a target in MB. The address sanitizer's own is counted.
 const MEMORY: u32 = 2048;

@@ -43,7 +43,7 @@ const TASKS: &[(&str, &str, Task)] = &[
         matrix::run,
     ),
     ("repairs", "repair wheels built from source, beside auditwheel, and use them [DISTRIBUTION..]", repairs::run),
-    ("editor", "edit every ELF file of wheels and directories, and judge the results [--tools] [PATH..]", editor::run),
+    ("editor", "edit every ELF file of wheels or directories, and judge it [--tools] [PATH..]", editor::run),
     ("fuzz", "fuzz each reader for so many seconds (60)", fuzz::run),
     ("docs", "write docs/rules.md, docs/cli.md and docs/schema anew", docs::run),
     ("gen-policies", "make policies/symbols from the ziglang wheel and Debian packages", gen_policies::run),
