@@ -7,9 +7,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use abiaudit_elf::{Object, Wants};
-use abiaudit_policy::Node;
-use abiaudit_policy::compare_versions;
-use abiaudit_toolchain::{Library, Manifest};
+use abiaudit_policy::{Node, compare_versions};
+use abiaudit_toolchain::Library;
 use anyhow::{Context, Result, ensure};
 
 use super::runtimes::Runtime;
@@ -132,19 +131,26 @@ impl Linked {
         for module in &self.modules {
             ok &= self.run_once(runtime, &["-r".as_ref(), "3".as_ref(), module.as_path()])?;
         }
+        ok &= self.run_together(runtime)?;
         let all: Vec<&Path> = self.modules.iter().map(PathBuf::as_path).collect();
-        ok &= self.run_once(runtime, &all)?;
         // What others find functions in stays in front.
-        let mut turned = all.clone();
-        turned[2.min(all.len())..].reverse();
+        let mut turned = all;
+        let first = 2.min(turned.len());
+        turned[first..].reverse();
         ok &= self.run_once(runtime, &turned)?;
         Ok(ok)
     }
 
-    pub fn run_once(&self, runtime: Option<&Runtime>, arguments: &[&Path]) -> Result<bool> {
+    /// Runs all modules in one process, once.
+    pub fn run_together(&self, runtime: Option<&Runtime>) -> Result<bool> {
+        let all: Vec<&Path> = self.modules.iter().map(PathBuf::as_path).collect();
+        self.run_once(runtime, &all)
+    }
+
+    fn run_once(&self, runtime: Option<&Runtime>, arguments: &[&Path]) -> Result<bool> {
         let mut command =
             runtime.map_or_else(|| Command::new(&self.host), |runtime| runtime.command(&self.host));
-        let output = run_for(command.args(arguments), Duration::from_secs(120))?;
+        let output = run_for(command.args(arguments), Duration::from_secs(60))?;
         if let Some(problem) = &output {
             let name = runtime.map_or("native", |runtime| &runtime.name);
             println!("  {name}: {problem}");
@@ -173,7 +179,6 @@ impl Linked {
 /// Symbols of the target's libstdc++ that the modules export and would not by an ordinary link: copies of what the process
 /// has already.
 pub fn exports_beyond(plain: &Linked, linked: &Linked, toolchain: &Path) -> Result<Vec<String>> {
-    Manifest::read(toolchain)?;
     let stub = Library::read(&toolchain.join("libstdc++.so.6"))?;
     let baseline: BTreeSet<&str> = stub.exports.iter().map(|export| export.name.as_str()).collect();
     let mut beyond = Vec::new();

@@ -171,16 +171,24 @@ pub fn edit(
     let uses_cxx =
         given.iter().any(|word| word == "-lstdc++" || word.to_string_lossy().contains("libstdc++."));
     if uses_cxx && manifest.has_libpthread() {
-        // Objects compiled with a glibc from 2.34 on do not refer to libpthread, and an old libstdc++ refers to it
-        // weakly: without it the first std::thread jumps to address 0.
-        let force = ["--push-state", "--no-as-needed", "-l:libpthread.so.0", "--pop-state"];
-        editor.out.extend(force.map(OsString::from));
+        force_threads(&mut editor.out);
     }
     if kind == OutputKind::Executable {
         // Libraries of this machine that an executable links with need newer symbols than the stubs have.
         editor.out.push("--allow-shlib-undefined".into());
     }
     Edited { arguments: editor.out, notices: editor.notices }
+}
+
+/// Has libpthread loaded with the output. Objects compiled with a glibc from 2.34 on do not refer to it, and an old libstdc++
+/// refers to it weakly: without it the first std::thread jumps to address 0.
+///
+/// It goes before whatever else leads to libpthread, as needed only: mold takes a library as it is first mentioned.
+fn force_threads(arguments: &mut Vec<OsString>) {
+    let force = ["--push-state", "--no-as-needed", "-l:libpthread.so.0", "--pop-state"];
+    let first = arguments.iter().position(|word| word == "-lpthread" || word == "-lc");
+    let at = first.unwrap_or(arguments.len());
+    arguments.splice(at..at, force.map(OsString::from));
 }
 
 struct Editor<'a> {
@@ -321,12 +329,12 @@ mod tests {
     }
 
     #[test]
-    fn the_directory_comes_first_and_threads_last() {
-        let (line, notices) = edited("-shared -L/usr/lib x.o -lstdc++ -lm", OutputKind::Shared, (2, 28));
+    fn the_directory_comes_first_and_threads_before_libc() {
+        let (line, notices) = edited("-shared -L/usr/lib x.o -lstdc++ -lm -lc", OutputKind::Shared, (2, 28));
         assert_eq!(
             line,
-            "-L /t -shared -L/usr/lib x.o -lstdc++ -lm -z nopack-relative-relocs --push-state --no-as-needed \
-             -l:libpthread.so.0 --pop-state"
+            "-L /t -shared -L/usr/lib x.o -lstdc++ -lm --push-state --no-as-needed -l:libpthread.so.0 --pop-state -lc -z \
+             nopack-relative-relocs"
         );
         assert_eq!(notices, 0);
         let (line, _) = edited("-shared x.o -lstdc++", OutputKind::Shared, (2, 34));

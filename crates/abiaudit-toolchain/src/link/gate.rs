@@ -28,6 +28,12 @@ pub fn check_output(output: &Path, arguments: &[OsString], manifest: &Manifest) 
     if object.dynamic.relr {
         problems.push("relative relocations are packed (DT_RELR)".to_owned());
     }
+    let needs = |soname: &str| object.dynamic.needed.iter().any(|name| *name == soname);
+    if manifest.has_libpthread() && needs("libstdc++.so.6") && !needs("libpthread.so.0") {
+        problems.push(
+            "it needs libstdc++.so.6 and not libpthread.so.0: std::thread would jump to address 0".to_owned(),
+        );
+    }
     if problems.is_empty() {
         return Ok(());
     }
