@@ -156,9 +156,14 @@ mod tests {
         let ended = run(&mut shell(&script), Duration::from_millis(500), &Stop::default());
         assert_eq!(ended.expect("a shell"), Ended::TimedOut);
         let pid = std::fs::read_to_string(pid).expect("the child's number");
-        // It may be a zombie until its new parent has waited for it.
-        let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-        assert!(state.is_empty() || state.contains(") Z ") || state.contains(") X "), "{state}");
+        // A killed process takes a moment, and may be a zombie until its new parent has waited for it.
+        let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        let is_gone = |state: &str| state.is_empty() || state.contains(") Z ") || state.contains(") X ");
+        let until = Instant::now() + LONG;
+        while !is_gone(&state()) {
+            assert!(Instant::now() < until, "{}", state());
+            std::thread::sleep(TICK);
+        }
     }
 
     #[test]

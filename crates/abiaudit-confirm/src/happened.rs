@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn wrong_values_and_crashes() {
         let record = r#"{"event":"start"}
-{"event":"test","at":"a","what":"cout","outcome":{"answer":""" instead of "1""}}
+{"event":"test","at":"a","what":"cout","outcome":{"answer":"\"\" instead of \"1\""}}
 {"event":"test","at":"a","what":"regex","outcome":{"signal":6}}
 {"event":"cross","from":"a","to":"b","what":"throw int","outcome":{"answer":"..."},"expected":"int"}
 {"event":"check","number":0,"outcome":{"answer":[false,"False"]}}
