@@ -35,9 +35,6 @@ const MODULES: &[&str] = &[
 const OLD_ABI_MODULES: &[&str] =
     &["throws", "filesystem", "charconv", "threads", "text", "pointers", "libc", "catches"];
 
-/// Those that need C++20.
-const NEW: &[&str] = &["waits", "notifies"];
-
 /// Compiled modules.
 pub struct Modules {
     pub compiler: String,
@@ -60,11 +57,14 @@ impl Modules {
         }
         let directory = scratch.join(format!("{compiler}{}", flags.join("")).replace(['/', '='], "_"));
         let names = if old_abi { OLD_ABI_MODULES } else { MODULES };
-        let names: Vec<_> = names
-            .iter()
-            .copied()
-            .filter(|n| !NEW.contains(n) || !flags.iter().any(|f| f == "-std=c++17"))
-            .collect();
+        let has = |flag: &str| flags.iter().any(|given| given == flag);
+        let names = names.iter().copied().filter(|name| match *name {
+            // Link-time optimisation makes a plain symbol of the unique one that holds the waiters, with or without a
+            // toolchain of ours: modules then wait in different pools.
+            "waits" | "notifies" => !has("-std=c++17") && !has("-flto"),
+            _ => true,
+        });
+        let names: Vec<_> = names.collect();
         let modules = Self { compiler: compiler.to_owned(), flags, names, directory };
         if !modules.directory.exists() {
             fs::create_dir_all(&modules.directory)?;
