@@ -204,8 +204,8 @@ pub(crate) fn plans(bytes: &[u8]) -> (EditPlan, Option<Edit>) {
     let old = object.as_ref().map(|object| &object.dynamic);
     let rpath = old.and_then(|dynamic| dynamic.rpath.as_ref()).map(ToString::to_string);
     let runpath = old.and_then(|dynamic| dynamic.runpath.as_ref()).map(ToString::to_string);
-    let kind =
-        if runpath.is_none() && rpath.is_some() { SearchPathKind::Rpath } else { SearchPathKind::Runpath };
+    // A new DT_RUNPATH would end what the RPATHs of its users do for the file (ld.so(8)).
+    let kind = if runpath.is_some() { SearchPathKind::Runpath } else { SearchPathKind::Rpath };
     let ours = "$ORIGIN/../abiaudit-editor.libs";
     let path = match runpath.or(rpath) {
         Some(path) if path.split(':').any(|entry| entry == ours) => path,

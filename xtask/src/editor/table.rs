@@ -29,7 +29,7 @@ def entry(tag):
     return next((e for e in binary.dynamic_entries if e.tag == tag), None)
 T = E.DynamicEntry.TAG
 search = entry(T.RUNPATH) or entry(T.RPATH)
-if search is None: binary.add(E.DynamicEntryRunPath(path))
+if search is None: binary.add(E.DynamicEntryRpath(path))
 else: setattr(search, "runpath" if search.tag == T.RUNPATH else "rpath", path)
 name = entry(T.SONAME)
 if name is None: binary.add(E.DynamicSharedObject(soname))
@@ -84,6 +84,7 @@ pub fn run() -> Result<()> {
             "--append-needed",
             names.library,
         ]);
+        command.args(names.force_rpath);
         command
     };
     rows.push(measure("abiaudit elf-edit", packages.path(), 1, Some(&ours))?);
@@ -97,7 +98,7 @@ pub fn run() -> Result<()> {
             "--add-needed",
             names.library,
         ]);
-        command.arg("--output").arg(to).arg(from);
+        command.args(names.force_rpath).arg("--output").arg(to).arg(from);
         command
     };
     rows.push(measure("patchelf 0.19.3", packages.path(), 1, Some(&patch))?);
@@ -128,6 +129,8 @@ struct Names {
     path: String,
     soname: String,
     library: &'static str,
+    /// A new DT_RUNPATH would end what the RPATHs of its users do for the file (ld.so(8)).
+    force_rpath: Option<&'static str>,
 }
 
 type Tool<'t> = &'t dyn Fn(&Path, &Path, &Names) -> Command;
@@ -181,6 +184,7 @@ fn edit_one(tool: Tool, file: &Path, row: &mut Row) -> Result<()> {
         path: old.map_or_else(|| ours.to_owned(), |old| format!("{old}:{ours}")),
         soname: format!("edited-0123abcd-{}", shell::file_name(file)),
         library: "libm.so.6",
+        force_rpath: object.dynamic.runpath.is_none().then_some("--force-rpath"),
     };
     let target = file.with_extension("edited");
     let cost = cost(&tool(file, &target, &names))?;
