@@ -1,8 +1,8 @@
 //! Who compiled the parts of an object.
 //!
 //! `.comment` has one text for each compiler that made a part (GCC's `.ident`); linkers merge equal ones. Rust's and
-//! Go's tools leave other traces. DWARF names the producer of each unit too, but most wheels are stripped of it and it
-//! says nothing that `.comment` does not, so it is not read.
+//! Go's tools leave other traces. What DWARF says of each unit is another question ([`crate::producers`]): it is in whole
+//! files only.
 
 use crate::evidence::Evidence;
 use crate::markers::Speaks;

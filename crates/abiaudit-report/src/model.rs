@@ -238,6 +238,12 @@ pub struct Object {
     /// Version nodes needed of each library (`DT_VERNEED`): `{"libc.so.6": ["GLIBC_2.2.5", "GLIBC_2.14"]}`.
     #[serde(default)]
     pub versions_by_library: BTreeMap<String, Vec<String>>,
+    /// Compilers and linkers that `.comment` names, and what else says who compiled parts of it.
+    #[serde(default)]
+    pub compilers: Vec<String>,
+    /// Producers that DWARF names, with the options of the compiler. Only `show` reads them.
+    #[serde(default)]
+    pub producers: Vec<String>,
 }
 
 /// A language or numeric runtime inside an object.

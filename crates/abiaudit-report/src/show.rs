@@ -129,6 +129,8 @@ fn write_object(object: &Object, out: &mut dyn io::Write) -> io::Result<()> {
         ("runpath", list(&object.runpath)),
         ("versions", list(&versions)),
         ("runtimes", list(&runtimes)),
+        ("compilers", list(&object.compilers)),
+        ("producers", list(&object.producers)),
     ]
     .into_iter()
     .filter_map(|(label, value)| Some(vec![label.to_owned(), value?]))

@@ -168,8 +168,8 @@ mod tests {
         const MODULES: usize = 20;
         let name = |number: usize| format!("libm{}.so", number % MODULES);
         let module = |number: usize| {
-            let module = ElfWriter::new(Arch::X86_64).define("PyInit_m").soname(&name(number));
-            module.needed("libc.so.6").needed(&name(number + 1)).needed(&format!("libout{}.so", number % 3))
+            let module = ElfWriter::new(Arch::X86_64).define("PyInit_m").soname(name(number));
+            module.needed("libc.so.6").needed(name(number + 1)).needed(format!("libout{}.so", number % 3))
         };
         let wheel = TestWheel::new("p", "1", "cp312-cp312-manylinux_2_17_x86_64");
         let wheel = (0..MODULES).fold(wheel, |wheel, number| {

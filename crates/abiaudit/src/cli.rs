@@ -56,8 +56,10 @@ pub enum Command {
     /// runtime may break any of these without a crash. Beside it stands what the simulation says of the same process.
     ///
     /// This runs the code in the wheels.
-    #[command(after_help = "Exit codes: 0 all as predicted, be it broken or fine (see the last line); 1 something is not \
-                            as predicted; 2 wrong usage, or wheels that this machine cannot run.")]
+    #[command(
+        after_help = "Exit codes: 0 all as predicted, be it broken or fine (see the last line); 1 something is not \
+                            as predicted; 2 wrong usage, or wheels that this machine cannot run."
+    )]
     Confirm(ConfirmArgs),
     /// Explain a rule, a platform tag, a version node, a symbol or a library
     ///
@@ -82,7 +84,9 @@ pub enum Command {
     /// readers before the file gets its name. The result survives strip; a file that cannot be edited without risk is
     /// refused with a reason, and left as it is. Edits are carried out in the order of this page, those of --plan
     /// first.
-    #[command(after_help = "Exit codes: 0 done, or nothing to do; 2 wrong usage, or a file that was refused.")]
+    #[command(
+        after_help = "Exit codes: 0 done, or nothing to do; 2 wrong usage, or a file that was refused."
+    )]
     ElfEdit(ElfEditArgs),
     /// Graft external libraries into wheels, correct their tags, and audit the result before it gets its name
     ///

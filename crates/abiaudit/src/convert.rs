@@ -129,6 +129,8 @@ fn object(entry: &AuditObject<'_>) -> model::Object {
         object_type: Some(role(&entry.role).to_owned()),
         build_id: object.notes.build_id_hex(),
         versions_by_library: by_library,
+        compilers: entry.carries.compilers.iter().map(|compiler| compiler.text.clone()).collect(),
+        producers: Vec::new(),
     }
 }
 

@@ -124,7 +124,7 @@ fn is_named(audit: &Audit<'_>, distribution: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use abiaudit_testing::TestWheel;
+    use abiaudit_testing::{ElfWriter, TestWheel};
 
     use crate::testing::{TAGS, findings, module};
 
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn the_cuda_release_is_taken_from_the_other_libraries() {
         let of = |libraries: &[&str]| {
-            let elf = libraries.iter().fold(module(), |elf, library| elf.needed(library));
+            let elf = libraries.iter().fold(module(), ElfWriter::needed);
             let found = findings("ABI408", &TestWheel::new("p", "1", TAGS).elf("p/m.so", &elf));
             found.into_iter().find(|f| f.message.starts_with("libcudnn.so.9 ")).unwrap()
         };

@@ -246,7 +246,6 @@ impl Interpreter {
             Suffix::PyPy { name, .. } if !pypy || self.abi.replace('_', "-") != *name => {
                 format!("the file name is for {name}")
             }
-            Suffix::PyPy { triplet, .. } => self.other_system(triplet.as_ref(), arch),
             Suffix::CPython { version, flags, .. } if !self.is_version(*version, flags) => {
                 let (major, minor) = version;
                 let alone = if self.abi.starts_with("abi3") { " alone" } else { "" };
@@ -258,7 +257,9 @@ impl Interpreter {
                     _ => format!("the file name is for CPython {major}.{minor}{flags}{alone}"),
                 }
             }
-            Suffix::CPython { triplet, .. } => self.other_system(triplet.as_ref(), arch),
+            Suffix::PyPy { triplet, .. } | Suffix::CPython { triplet, .. } => {
+                self.other_system(triplet.as_ref(), arch)
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use abiaudit_report::model;
 use abiaudit_rules::{Audit, RULES, Settings, run};
-use abiaudit_scan::{Limits, Options, scan};
+use abiaudit_scan::{Limits, Options, Subject, scan};
 use anyhow::Context;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -25,20 +25,28 @@ pub fn settings(args: &InputArgs) -> anyhow::Result<(Config, Settings)> {
     Ok((config, settings))
 }
 
-/// Audits every path, in parallel; the report keeps their order. `digest`: the report is to name wheels by their
-/// hash, which costs a further look at every byte.
+/// What a report is to have that costs a further look at the input.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Extras {
+    /// The hash of each wheel.
+    pub digest: bool,
+    /// Who compiled each unit, where there is DWARF.
+    pub producers: bool,
+}
+
+/// Audits every path, in parallel; the report keeps their order.
 pub fn audit(
     args: &InputArgs,
     paths: Vec<PathBuf>,
     settings: &Settings,
-    digest: bool,
+    extras: Extras,
 ) -> anyhow::Result<model::Report> {
     config::check(settings)?;
     start_threads(args)?;
     let progress = Progress::new(paths.len(), !args.no_progress);
     let ignores = Ignores::new(settings);
     let wheels: Vec<Vec<model::Wheel>> =
-        paths.into_par_iter().map(|path| audit_one(&path, settings, digest, &progress, &ignores)).collect();
+        paths.into_par_iter().map(|path| audit_one(&path, settings, extras, &progress, &ignores)).collect();
     ignores.tell(wheels.iter().flatten().all(|wheel| wheel.error.is_none()));
     Ok(report(wheels.into_iter().flatten().collect()))
 }
@@ -59,12 +67,12 @@ pub fn report(wheels: Vec<model::Wheel>) -> model::Report {
 fn audit_one(
     path: &Path,
     settings: &Settings,
-    digest: bool,
+    extras: Extras,
     progress: &Progress,
     ignores: &Ignores<'_>,
 ) -> Vec<model::Wheel> {
     let read = |bytes| progress.read(bytes);
-    let options = Options { limits: Limits::default(), digest, progress: Some(&read) };
+    let options = Options { limits: Limits::default(), digest: extras.digest, progress: Some(&read) };
     let wheels = match scan(path, &options) {
         Ok(subjects) => subjects
             .iter()
@@ -72,13 +80,30 @@ fn audit_one(
                 let audit = Audit::new(subject, settings);
                 let findings = run(&audit);
                 ignores.record(&findings);
-                convert::wheel(&audit, &findings)
+                let mut wheel = convert::wheel(&audit, &findings);
+                if extras.producers {
+                    add_producers(subject, &mut wheel);
+                }
+                wheel
             })
             .collect(),
         Err(error) => vec![convert::unreadable(&path.to_string_lossy(), &error)],
     };
     progress.done();
     wheels
+}
+
+/// Reads the objects with DWARF once more. What cannot be read is left out: the audit has said why.
+fn add_producers(subject: &Subject, wheel: &mut model::Wheel) {
+    const MOST: u64 = 2 << 30;
+    let with_dwarf = subject.objects().filter(|(_, object)| object.sections.has_debug_info);
+    let Ok(mut reader) = subject.reader(&Limits::default()) else { return };
+    for (member, object) in with_dwarf {
+        let entry = wheel.objects.iter_mut().find(|entry| entry.member == member.name);
+        if let (Some(entry), Ok(bytes)) = (entry, reader.read(&member.name, MOST)) {
+            entry.producers = abiaudit_detect::producers(&bytes, object).into_iter().collect();
+        }
+    }
 }
 
 /// The rules that ran, for reports that list them.

@@ -27,7 +27,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let report = if beside::simulates(&args.beside) || args.beside.baseline.is_some() {
         beside::audit(&args.input, &args.beside, paths, &settings, digest)?
     } else {
-        audit::audit(&args.input, paths, &settings, digest)?
+        audit::audit(&args.input, paths, &settings, audit::Extras { digest, producers: false })?
     };
     let (out, color) = output::stdout(args.input.color);
     let options = RenderOptions {

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use abiaudit_edit::{
-    Binding, Edit, EditPlan, EditedFile, ElfImage, Layout, Options, Place, SearchPathKind, StripLevel, SymbolName,
-    debug_file, debug_link, edit, edit_file,
+    Binding, Edit, EditPlan, EditedFile, ElfImage, Layout, Options, Place, SearchPathKind, StripLevel,
+    SymbolName, debug_file, debug_link, edit, edit_file,
 };
 use anyhow::{Context, bail};
 use serde_json::json;
@@ -171,7 +171,9 @@ fn push_symbols(args: &ElfEditArgs, plan: &mut EditPlan) -> anyhow::Result<()> {
 
 fn split(text: &str, separator: char, form: &str) -> anyhow::Result<(String, String)> {
     match text.split_once(separator) {
-        Some((left, right)) if !left.is_empty() && !right.is_empty() => Ok((left.to_owned(), right.to_owned())),
+        Some((left, right)) if !left.is_empty() && !right.is_empty() => {
+            Ok((left.to_owned(), right.to_owned()))
+        }
         _ => bail!("{text:?} is not of the form {form}"),
     }
 }
@@ -212,7 +214,12 @@ fn summary(args: &ElfEditArgs, layout: &Layout, stripped: &[String]) -> String {
     format!("{bytes} bytes in {} places {done}; growth {}", layout.writes.len(), layout.growth())
 }
 
-fn write_json(out: &mut dyn Write, args: &ElfEditArgs, plan: &EditPlan, done: &EditedFile) -> anyhow::Result<()> {
+fn write_json(
+    out: &mut dyn Write,
+    args: &ElfEditArgs,
+    plan: &EditPlan,
+    done: &EditedFile,
+) -> anyhow::Result<()> {
     let document = json!({
         "schema": "abiaudit.elf-edit/1",
         "file": args.file,

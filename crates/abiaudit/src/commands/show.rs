@@ -10,7 +10,9 @@ use crate::{CLEAN, TROUBLE, inputs, output};
 
 pub fn run(args: &ShowArgs) -> anyhow::Result<u8> {
     let (_, settings) = audit::settings(&args.input)?;
-    let report = audit::audit(&args.input, inputs::expand(&args.input.inputs)?, &settings, true)?;
+    let extras =
+        audit::Extras { digest: true, producers: !matches!(args.format, ShowFormat::AuditwheelJson) };
+    let report = audit::audit(&args.input, inputs::expand(&args.input.inputs)?, &settings, extras)?;
     let (mut out, color) = output::stdout(args.input.color);
     let options = RenderOptions {
         all: args.all,
