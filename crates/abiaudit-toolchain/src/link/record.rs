@@ -112,7 +112,7 @@ pub(super) fn begin(
         sha256: String::new(),
         build_id: None,
         soname: None,
-        inputs: inputs(given, &directory, &log)?,
+        inputs: inputs(linked_with, &directory, &log)?,
         directory,
     };
     Ok(Some(Pending { log, record }))
@@ -147,6 +147,29 @@ fn is_probe(output: &Path) -> bool {
         || output.components().any(|part| DIRECTORIES.iter().any(|name| part.as_os_str() == *name))
 }
 
+/// Options whose value, the next word, is a path and no input.
+const NO_INPUT: &[&str] = &[
+    "-o",
+    "--output",
+    "-plugin",
+    "--plugin",
+    "-plugin-opt",
+    "--plugin-opt",
+    "-dynamic-linker",
+    "--dynamic-linker",
+    "-I",
+    "-rpath",
+    "--rpath",
+    "-rpath-link",
+    "--rpath-link",
+    "-soname",
+    "--soname",
+    "-h",
+    "-Map",
+    "--Map",
+    "--sysroot",
+];
+
 /// The files that the arguments name, and the libraries that `-l` finds in the directories of `-L`.
 fn inputs(arguments: &[OsString], directory: &Path, log: &Path) -> Result<Vec<Input>> {
     let mut inputs: Vec<Input> = Vec::new();
@@ -155,14 +178,16 @@ fn inputs(arguments: &[OsString], directory: &Path, log: &Path) -> Result<Vec<In
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let text = word.to_string_lossy();
-        if text == "-o" || text == "-plugin" {
+        if NO_INPUT.contains(&&*text) {
             words.next();
         } else if text == "-L" {
             search.extend(words.next().map(|path| directory.join(path)));
         } else if let Some(path) = text.strip_prefix("-L") {
             search.push(directory.join(path));
         } else if let Some(name) = text.strip_prefix("-l") {
-            libraries.push(name.to_owned());
+            if !libraries.iter().any(|known| known == name) {
+                libraries.push(name.to_owned());
+            }
         } else {
             // --version-script=FILE, --dynamic-list=FILE and others; what the plugin is told names no inputs.
             let file = match text.strip_prefix('-') {
