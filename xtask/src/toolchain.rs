@@ -38,16 +38,17 @@ const FLAGS: &[&[&str]] = &[
 
 const LINKERS: &[&str] = &["bfd", "gold", "lld", "mold"];
 
-/// `toolchain [--program PATH] [--quick] [--package]`
+/// `toolchain [--program PATH] [--quick | --controls | --package]`
 pub fn run(args: &[String]) -> Result<()> {
     let mut program = None;
-    let (mut quick, mut package) = (false, false);
+    let (mut quick, mut package, mut controls) = (false, false, false);
     let mut words = args.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
             "--program" => program = Some(PathBuf::from(shell::value("--program", &mut words)?)),
             "--quick" => quick = true,
             "--package" => package = true,
+            "--controls" => controls = true,
             other => bail!("unknown option {other}"),
         }
     }
@@ -61,6 +62,8 @@ pub fn run(args: &[String]) -> Result<()> {
     let mut failures = 0;
     if package {
         failures += package::run(&bench)?;
+    } else if controls {
+        failures += controls::run(&bench)?;
     } else {
         println!("{}", Row::HEAD);
         for (compiler, standard) in COMPILERS.iter().filter(|(compiler, _)| shell::has(compiler)) {

@@ -65,7 +65,9 @@ impl Control<'_> {
         let directory = self.bench.scratch.join("control-archive");
         std::fs::create_dir_all(&directory)?;
         let full = shell::capture(Command::new("g++").arg("-print-file-name=libstdc++.a"))?;
-        std::fs::copy(full.trim(), directory.join("libstdc++_nonshared.a"))?;
+        let script =
+            format!("INPUT ( {} {} )\n", self.toolchain.join("libstdc++.so.6").display(), full.trim());
+        std::fs::write(directory.join("libstdc++.so"), script)?;
         let before = format!("-L{}", directory.display());
         let copies = self.modules.link_in("control-static", |command| {
             command.args([&before, &self.search]);
@@ -117,7 +119,7 @@ impl Control<'_> {
     fn threads(&self, bullseye: &Runtime) -> Result<Outcome> {
         let good = self.modules.link(self.toolchain, "bfd")?;
         let bare = self.link_bare("control-bare", &[])?;
-        let mixed = Linked { modules: pick(&bare, &["pointers.so"])?, host: good.host };
+        let mixed = Linked { modules: pick(&bare, &["thread.so"])?, host: good.host };
         Ok(Outcome {
             without: "libpthread is not asked for",
             how: "std::thread jumps to address 0 on Debian 11",

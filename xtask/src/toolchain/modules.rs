@@ -18,6 +18,7 @@ use crate::shell;
 const MODULES: &[&str] = &[
     "throws",
     "waits",
+    "thread",
     "filesystem",
     "charconv",
     "pmr",
