@@ -302,9 +302,13 @@ fn judge(
     candidates: &[Target],
 ) -> (Option<Target>, Vec<String>) {
     let imagined = facts::repaired(audit, closure, options.ignore_isa);
-    let subject = imagined.as_ref().unwrap_or(audit.subject);
     let settings = Settings { target: wanted.map(Target::tag), ..settings.clone() };
-    let future = Audit::new(subject, &settings);
+    let made = match (&imagined, wanted) {
+        // Nothing changes and nothing in particular is wanted: the input's own audit says it all.
+        (None, None) => None,
+        _ => Some(Audit::new(imagined.as_ref().unwrap_or(audit.subject), &settings)),
+    };
+    let future = made.as_ref().unwrap_or(audit);
     let Some(verdict) = &future.verdict else { return (None, Vec::new()) };
     let holds = wanted.is_none() || verdict.claims.iter().all(|claim| claim.holds);
     let reached = candidates.iter().find(|target| target.tag() == verdict.tag_with_providers);
@@ -312,7 +316,7 @@ fn judge(
         (true, Some(target), _) => (Some(target.clone()), Vec::new()),
         // The oldest target that is honoured is newer than the wanted one only if that one is not on the ladder.
         (true, None, Some(wanted)) => (Some(wanted.clone()), Vec::new()),
-        _ => (None, reasons(&future, verdict)),
+        _ => (None, reasons(future, verdict)),
     }
 }
 

@@ -217,7 +217,8 @@ fn the_report_fits_and_notices_what_does_not() {
     let (plan, digest) = (prepared.plan().clone(), prepared.input_sha256());
     let control = Control { in_place: false, tool_version: "0", interrupted: &|| false };
     let repaired = prepared.write(&bench.path("out"), &bench.options, &control).expect("repaired");
-    let statement = Statement::new(&plan, &digest, &repaired.path, &repaired.written, "0").expect("a statement");
+    let statement =
+        Statement::new(&plan, &digest, &repaired.path, &repaired.written, "0").expect("a statement");
     // As text and back, since that is how it is kept.
     let text = serde_json::to_string(&statement).expect("JSON");
     let statement: Statement = serde_json::from_str(&text).expect("a statement");

@@ -59,18 +59,19 @@ impl Scratch {
     }
 }
 
-/// Decodes `data`, the compressed bytes of `member`.
+/// Decodes `data`, the compressed bytes of `member`. `consumed` hears now and then how many of them are no longer needed.
 pub(super) fn read(
     member: &Member,
     data: &[u8],
     limits: &Limits,
     scratch: &mut Scratch,
     sink: &mut dyn FnMut(&[u8]) -> Result<(), Stop>,
+    consumed: &mut dyn FnMut(usize),
 ) -> Result<ReadOutcome, MemberError> {
     let mut output = Output { sink, crc: crc32fast::Hasher::new(), produced: 0, declared: member.size };
     let ended = match member.method {
-        Method::Stored => store(data, &mut output),
-        Method::Deflate => inflate(data, scratch, &mut output),
+        Method::Stored => store(data, &mut output, consumed),
+        Method::Deflate => inflate(data, scratch, &mut output, consumed),
         Method::Bzip2 => bunzip2(data, scratch, &mut output),
         Method::Lzma => unlzma(data, member, limits, &mut output),
         Method::Zstd => unzstd(data, limits, scratch, &mut output),
@@ -148,14 +149,22 @@ impl Output<'_> {
     }
 }
 
-fn store(data: &[u8], output: &mut Output<'_>) -> Result<u64, Ended> {
+fn store(data: &[u8], output: &mut Output<'_>, consumed: &mut dyn FnMut(usize)) -> Result<u64, Ended> {
+    let mut position = 0;
     for chunk in data.chunks(Scratch::CHUNK) {
         output.push(chunk)?;
+        position += chunk.len();
+        consumed(position);
     }
     Ok(0)
 }
 
-fn inflate(data: &[u8], scratch: &mut Scratch, output: &mut Output<'_>) -> Result<u64, Ended> {
+fn inflate(
+    data: &[u8],
+    scratch: &mut Scratch,
+    output: &mut Output<'_>,
+    used: &mut dyn FnMut(usize),
+) -> Result<u64, Ended> {
     let Scratch { buffer, inflate, .. } = scratch;
     inflate.reset(false);
     let mut rest = data;
@@ -168,6 +177,7 @@ fn inflate(data: &[u8], scratch: &mut Scratch, output: &mut Output<'_>) -> Resul
         let produced = (inflate.total_out() - produced_before) as usize;
         rest = rest.get(consumed..).unwrap_or_default();
         output.push(buffer.get(..produced).unwrap_or_default())?;
+        used(data.len() - rest.len());
         match status {
             Status::StreamEnd => return Ok(rest.len() as u64),
             Status::Ok | Status::BufError if consumed == 0 && produced == 0 => return Err(cut_off()),

@@ -31,6 +31,9 @@ const MAX_LINK_TARGET: usize = 4096;
 /// much as touching a page again.
 const RELEASED_FROM: usize = 64 << 10;
 
+/// Pages of a member that is being read are given back after so many bytes.
+const RELEASE_STEP: usize = 8 << 20;
+
 /// An open archive. It is `Sync`: threads share it, each with a [`Scratch`] of its own.
 #[derive(Debug)]
 pub struct Archive {
@@ -126,6 +129,16 @@ impl Archive {
         self.problems.extend(links);
     }
 
+    /// The same for a part of [`Archive::as_bytes`]; small ones are left alone.
+    pub fn release_slice(&self, part: &[u8]) {
+        let base = self.bytes.as_slice().as_ptr().addr();
+        let Some(start) = part.as_ptr().addr().checked_sub(base) else { return };
+        let inside = start.checked_add(part.len()).is_some_and(|end| end <= self.bytes.as_slice().len());
+        if inside && part.len() >= RELEASED_FROM {
+            self.bytes.release(start..start + part.len());
+        }
+    }
+
     /// The members in central-directory order, duplicates included.
     #[must_use]
     pub fn members(&self) -> &[Member] {
@@ -174,7 +187,15 @@ impl Archive {
     ) -> Result<ReadOutcome, MemberError> {
         self.check_readable(member)?;
         let data = self.compressed(member).ok_or_else(|| Self::out_of_bounds(member))?;
-        let outcome = decode::read(member, data, &self.limits, scratch, sink);
+        let start = member.data.as_ref().map_or(0, |data| data.start);
+        let mut released = 0;
+        let mut consumed = |end: usize| {
+            if end.saturating_sub(released) >= RELEASE_STEP {
+                self.bytes.release(start + released..start + end);
+                released = end;
+            }
+        };
+        let outcome = decode::read(member, data, &self.limits, scratch, sink, &mut consumed);
         self.release(member);
         outcome
     }

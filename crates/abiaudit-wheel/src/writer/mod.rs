@@ -47,6 +47,9 @@ impl Default for WriteOptions {
     }
 }
 
+/// Copied members are written in pieces of so many bytes, so that little of the input is in memory.
+const PIECE: usize = 4 << 20;
+
 /// Permission bits of an added file that is run or loaded.
 pub const MODE_PROGRAM: u32 = 0o100_755;
 /// Permission bits of any other added file.
@@ -112,8 +115,10 @@ impl<'a, W: Write + Seek> WheelWriter<'a, W> {
         (entry.size, entry.compressed_size) = (member.size, member.compressed_size);
         entry.offset = self.position;
         let bytes = self.archive.local_bytes(member).ok_or_else(|| WriteError::changed(member))?;
-        self.put(bytes)?;
-        self.archive.release(member);
+        for piece in bytes.chunks(PIECE) {
+            self.put(piece)?;
+            self.archive.release_slice(piece);
+        }
         self.entries.push(entry);
         if member.kind != MemberKind::Directory {
             self.rows.push(Row { path: member.name.clone(), sha256, size: member.size });
