@@ -22,6 +22,7 @@ use crate::image::ElfImage;
 use crate::layout::{Layout, Options, is_address_tag};
 use crate::plan::EditPlan;
 use crate::relocations;
+use crate::symbols::RawSymbol;
 
 /// What an edited file must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -171,7 +172,7 @@ impl Case<'_, '_, '_> {
     }
 
     /// Where the value of a symbol went whose section moved.
-    fn moved(&self, symbol: &crate::symbols::RawSymbol) -> u64 {
+    fn moved(&self, symbol: &RawSymbol) -> u64 {
         let address = symbol.value;
         let section = self.before.sections.get(usize::from(symbol.shndx)).filter(|s| s.is_allocated());
         let of = |m: &&crate::layout::Move| {
@@ -179,6 +180,13 @@ impl Case<'_, '_, '_> {
             holds && address >= m.from.address && address - m.from.address <= m.from.size
         };
         self.layout.moves.iter().find(of).map_or(address, |m| m.to.address + (address - m.from.address))
+    }
+
+    /// Whether a symbol of the dynamic section's address took its new one.
+    fn follows_dynamic(&self, old: &RawSymbol, new: &RawSymbol) -> bool {
+        let address = |image: &ElfImage| image.dynamic.as_ref().map(|dynamic| dynamic.extent.address);
+        let is_moved = Some(old.value) == address(self.before) && Some(new.value) == address(self.after);
+        is_moved && RawSymbol { value: 0, ..*old } == RawSymbol { value: 0, ..*new }
     }
 
     fn check_symbols(&self, violations: &mut Vec<Violation>) {
@@ -196,8 +204,10 @@ impl Case<'_, '_, '_> {
         }
         for (index, found) in self.found.symbols.iter().enumerate() {
             let Some(expected) = self.expected_symbol(index) else { continue };
-            let is_moved = found.raw.value == self.moved(&expected.raw);
-            let raw = |symbol: &Symbol| crate::symbols::RawSymbol { name: 0, value: 0, ..symbol.raw };
+            let named = |symbol: &Symbol| RawSymbol { name: 0, ..symbol.raw };
+            let is_moved = found.raw.value == self.moved(&expected.raw)
+                || self.follows_dynamic(&named(expected), &named(found));
+            let raw = |symbol: &Symbol| RawSymbol { name: 0, value: 0, ..symbol.raw };
             let is_same_value =
                 found.raw.value == expected.raw.value || (is_moved && self.before.sections_agree);
             if found.name != expected.name
