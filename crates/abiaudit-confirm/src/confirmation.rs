@@ -107,7 +107,7 @@ pub struct Run {
     pub prediction: Prediction,
     /// What happened.
     pub happened: Happened,
-    /// They are the same.
+    /// They are the same, as far as something asked.
     pub as_predicted: bool,
     /// Simulated bindings beside those of ld.so.
     pub bindings: Option<Compared>,
@@ -181,7 +181,7 @@ pub fn confirm(
         }
         let bindings =
             request.bindings.then(|| crate::bindings::compare(&runner, number, &case)).transpose()?;
-        let as_predicted = prediction.is_broken() == happened.is_broken()
+        let as_predicted = prediction.agrees_with(happened.is_broken())
             && bindings.as_ref().is_none_or(|compared| compared.differ.is_empty());
         let run = Run { case, prediction, happened, as_predicted, bindings };
         done(&run);

@@ -52,6 +52,9 @@ pub struct Reason {
     pub kind: &'static str,
     /// In words.
     pub text: String,
+    /// Something asks the object that it would go wrong in: the probe, or a module that exports the probe's functions. What
+    /// nothing asks may be broken without showing.
+    pub asked: bool,
 }
 
 /// The inputs, laid out as they are installed.
@@ -112,14 +115,15 @@ impl<'p> Predictor<'p> {
         let found = collisions(&self.site, &self.base, &plan, &process);
         prediction.notes.extend(self.duplicated(&found));
         for collision in found {
-            let Some(reason) = self.reason(&collision) else { continue };
+            let Some((kind, text)) = self.reason(&collision) else { continue };
+            let reason = Reason { kind, text, asked: self.is_asked(case, &collision) };
             match collision.grade() {
                 Grade::Broken => prediction.broken.push(reason),
                 Grade::Crosses => prediction.crossing.push(reason),
                 Grade::Differs | Grade::Performance | Grade::Duplicated => prediction.notes.push(reason),
             }
         }
-        let notes = plan.notes.into_iter().map(|text| Reason { kind: "plan", text });
+        let notes = plan.notes.into_iter().map(|text| Reason { kind: "plan", text, asked: true });
         prediction.notes.extend(notes);
         Ok(prediction)
     }
@@ -147,6 +151,7 @@ impl<'p> Predictor<'p> {
         let private = asked.iter().filter(|(_, _, unwinder)| *unwinder == UnwinderKind::Private);
         let mut reasons: Vec<Reason> = private
             .map(|(file, ..)| Reason {
+                asked: true,
                 kind: "private-unwinder",
                 text: format!("{} has an unwinder of its own, and exceptions cross", name(file)),
             })
@@ -155,7 +160,7 @@ impl<'p> Predictor<'p> {
         let of_llvm = |wanted| asked.iter().find(|(_, class, _)| is_llvm(class) == wanted);
         if let (Some((llvm, ..)), Some((gnu, ..))) = (of_llvm(true), of_llvm(false)) {
             let text = format!("{} uses libc++ and {} does not: they share no types", name(llvm), name(gnu));
-            reasons.push(Reason { kind: "cxx-abis", text });
+            reasons.push(Reason { kind: "cxx-abis", text, asked: true });
         }
         reasons
     }
@@ -199,12 +204,28 @@ impl<'p> Predictor<'p> {
         Some(Opening { opened: Opened::File(file), global, caller: None, cause })
     }
 
+    /// Whether something asks the object that misbehaves. One that nothing asks may print nothing, unseen.
+    fn is_asked(&self, case: &Case, collision: &Collision) -> bool {
+        let (Collision::Facets { victim, .. } | Collision::Once { user: victim, .. }) = collision else {
+            return true;
+        };
+        match victim {
+            ObjectId::System(_) => case.copies() > 0,
+            ObjectId::File(file) => {
+                let file = *file as usize;
+                let probe = |copy| self.site.file_below(&probe::file_name(copy)) == Some(file);
+                (0..case.copies()).any(probe) || self.hooks.iter().any(|(_, hooked)| *hooked == file)
+            }
+        }
+    }
+
     /// What makes an import fail.
     fn failures(&self, process: &Process) -> Vec<Reason> {
         let missing: BTreeSet<(Option<ObjectId>, &str)> =
             process.missing.iter().map(|missing| (missing.from, missing.name.as_str())).collect();
         let missing = missing.into_iter().map(|(from, name)| Reason {
             kind: "missing-library",
+            asked: true,
             text: match from {
                 Some(object) => format!("{} needs {name}, which nothing has", self.name(object)),
                 None => format!("{name} is opened, and nothing has it"),
@@ -213,7 +234,7 @@ impl<'p> Predictor<'p> {
         missing.collect()
     }
 
-    fn reason(&self, collision: &Collision) -> Option<Reason> {
+    fn reason(&self, collision: &Collision) -> Option<(&'static str, String)> {
         let name = |object: &ObjectId| self.name(*object);
         let list = |symbols: &[String]| {
             let more = symbols.len().saturating_sub(NAMED);
@@ -286,7 +307,7 @@ impl<'p> Predictor<'p> {
                 ("partial-global", format!("{} puts {} into the global scope", name(object), list(symbols)))
             }
         };
-        Some(Reason { kind, text })
+        Some((kind, text))
     }
 
     /// What there should be one of, for each set of objects that have it.
@@ -300,7 +321,7 @@ impl<'p> Predictor<'p> {
         let reason = |(objects, what): (&[ObjectId], Vec<String>)| {
             let objects = names(objects, &|object| self.name(*object));
             let text = format!("{}: one in each of {objects}", what.join(", "));
-            Reason { kind: "duplicated", text }
+            Reason { kind: "duplicated", text, asked: true }
         };
         sets.into_iter().map(reason).collect()
     }
@@ -320,6 +341,11 @@ impl Prediction {
     /// Something is predicted to be wrong with a module or with the process.
     pub fn is_broken(&self) -> bool {
         !self.broken.is_empty()
+    }
+
+    /// What happened is what was predicted: broken, or fine where that would show.
+    pub fn agrees_with(&self, broken: bool) -> bool {
+        if broken { self.is_broken() } else { !self.broken.iter().any(|reason| reason.asked) }
     }
 }
 

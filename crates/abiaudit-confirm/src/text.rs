@@ -43,7 +43,8 @@ fn write_run(out: &mut dyn Write, run: &Run) -> io::Result<()> {
         in_words(run.case.mode),
         if happened { "BROKEN" } else { "fine" },
         match (run.as_predicted, predicted == happened) {
-            (true, _) => "as predicted".to_owned(),
+            (true, false) => "as far as anything asked".to_owned(),
+            (true, true) => "as predicted".to_owned(),
             (false, true) => "as predicted, but bindings DIFFER".to_owned(),
             (false, false) => format!("predicted was {}: DIFFERS", if predicted { "broken" } else { "fine" }),
         }
@@ -105,7 +106,8 @@ fn write_reasons(out: &mut dyn Write, title: &str, reasons: &[Reason]) -> io::Re
         }
     }
     for reason in order.iter().take(REASONS) {
-        writeln!(out, "  {title}: {}: {}", reason.kind, visible(&reason.text))?;
+        let unasked = if reason.asked { "" } else { " (nothing asks it)" };
+        writeln!(out, "  {title}: {}: {}{unasked}", reason.kind, visible(&reason.text))?;
     }
     if order.len() > REASONS {
         writeln!(out, "  {title}: {} more", order.len() - REASONS)?;
@@ -132,8 +134,13 @@ fn write_sum(out: &mut dyn Write, confirmation: &Confirmation) -> io::Result<()>
         _ => write!(out, "{differ} NOT as predicted")?,
     }
     match broken {
-        0 => writeln!(out, ", nothing broken"),
-        _ => writeln!(out, ", BROKEN in {broken}"),
+        0 => write!(out, ", nothing broken")?,
+        _ => write!(out, ", BROKEN in {broken}")?,
+    }
+    let unasked = |run: &&Run| !run.happened.is_broken() && run.prediction.is_broken() && run.as_predicted;
+    match confirmation.runs.iter().filter(unasked).count() {
+        0 => writeln!(out),
+        count => writeln!(out, "; in {count}, what is predicted to break was not asked (--check asks it)"),
     }
 }
 

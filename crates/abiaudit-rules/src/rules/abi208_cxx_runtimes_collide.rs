@@ -41,8 +41,8 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
     for meeting in &audit.beside.meetings {
         let Collision::Facets { victim, ids, numbering, shared, own } = &meeting.collision else { continue };
         let message = format!(
-            "two libstdc++ number the locale facets of {}, {} and {}: streams print nothing or crash, {}",
-            meeting.name(*victim),
+            "two libstdc++, {} and {}, number the same locale facets: streams of the one that is used second print \
+             nothing or crash, {}",
             meeting.name(*ids),
             meeting.name(*numbering),
             meeting.when
@@ -95,8 +95,8 @@ mod tests {
         assert_eq!(finding.member.as_deref(), Some("copy/m.so"));
         assert_eq!(
             finding.message,
-            "two libstdc++ number the locale facets of the system's libstdc++.so.6, copy/m.so and the system's \
-             libstdc++.so.6: streams print nothing or crash, in either order of copy 1 and user 1"
+            "two libstdc++, copy/m.so and the system's libstdc++.so.6, number the same locale facets: streams of the \
+             one that is used second print nothing or crash, in either order of copy 1 and user 1"
         );
         assert!(finding.help.as_deref().is_some_and(|help| help.contains("--exclude-libs")));
         assert!(finding.evidence.iter().any(|evidence| evidence.symbol.is_some()));
