@@ -50,7 +50,7 @@ const TASKS: &[(&str, &str, Task)] = &[
     ("system-references", "make policies/system-references.toml from libraries", system_references::run),
     (
         "toolchain",
-        "build modules with split toolchains and run them on old runtimes [--quick] [--package]",
+        "build modules with split toolchains and run them on old runtimes [--quick] [--controls] [--package]",
         toolchain::run,
     ),
     ("measure", "run a command; print its CPU time, wall time and memory as JSON", measure::run),

@@ -151,7 +151,7 @@ impl Linked {
     fn run_once(&self, runtime: Option<&Runtime>, arguments: &[&Path]) -> Result<bool> {
         let mut command =
             runtime.map_or_else(|| Command::new(&self.host), |runtime| runtime.command(&self.host));
-        let output = run_for(command.args(arguments), Duration::from_secs(60))?;
+        let output = run_for(command.args(arguments), Duration::from_mins(1))?;
         if let Some(problem) = &output {
             let name = runtime.map_or("native", |runtime| &runtime.name);
             println!("  {name}: {problem}");
