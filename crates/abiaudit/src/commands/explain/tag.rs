@@ -64,7 +64,7 @@ impl Tag {
         if !nodes.is_empty() {
             writeln!(out, "  nodes up to  {}{more}", nodes.join(", "))?;
         }
-        let libraries: Vec<String> = target.libraries().map(|library| library.into_owned()).collect();
+        let libraries: Vec<String> = target.libraries().map(std::borrow::Cow::into_owned).collect();
         write_list(out, "libraries", &libraries)?;
         for library in &libraries {
             let mut forbidden: Vec<String> =
