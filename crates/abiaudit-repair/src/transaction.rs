@@ -4,7 +4,7 @@
 //! Whatever fails on the way (an error, a full disk, an interruption), the file is removed and nothing has changed. A killed
 //! process leaves the temporary file behind, `.abiaudit-repair-*.tmp`, which may be deleted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -394,8 +394,11 @@ fn judge(
     abiaudit_wheel::writer::check(&output)?;
     let untouched =
         |name: &str| !written.contains_key(name) && !is_record_or_signature(name, &plan.dist_info);
+    let originals: HashMap<&str, &archive::Member> =
+        input.members().iter().map(|member| (member.name.as_str(), member)).collect();
     for member in output.members().iter().filter(|member| untouched(&member.name)) {
-        if !is_copy(input, &output, member) {
+        let original = originals.get(member.name.as_str());
+        if !original.is_some_and(|original| is_copy(input, original, &output, member)) {
             return Err(unverified(format!("{} was not copied as it was", member.name)));
         }
     }
@@ -446,12 +449,13 @@ fn judge(
     if new.is_empty() { Ok(findings) } else { Err(RepairError::Rejected { findings: new }) }
 }
 
-/// Whether a member of the output has the bytes of the input's, headers included. Large ones are compared piece by piece,
+/// Whether a member of the output has the bytes of its original, headers included. Large ones are compared piece by piece,
 /// so that little of both is in memory.
-fn is_copy(input: &Archive, output: &Archive, member: &archive::Member) -> bool {
+fn is_copy(input: &Archive, original: &archive::Member, output: &Archive, member: &archive::Member) -> bool {
     const PIECE: usize = 4 << 20;
-    let old = input.member(&member.name).and_then(|old| input.local_bytes(old));
-    let (Some(old), Some(new)) = (old, output.local_bytes(member)) else { return false };
+    let (Some(old), Some(new)) = (input.local_bytes(original), output.local_bytes(member)) else {
+        return false;
+    };
     old.len() == new.len()
         && old.chunks(PIECE).zip(new.chunks(PIECE)).all(|(old, new)| {
             let same = old == new;
