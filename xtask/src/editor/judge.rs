@@ -36,6 +36,11 @@ fn complaints(path: &Path, bytes: &[u8]) -> Result<Vec<String>> {
     Ok(lines)
 }
 
+/// Numbers, also hexadecimal ones, are those of places.
 fn without_numbers(line: &str) -> String {
-    line.chars().filter(|c| !c.is_ascii_digit()).collect()
+    let words = line.split(' ').map(|word| match word.trim_start_matches('[').strip_prefix("0x") {
+        Some(_) => String::new(),
+        None => word.chars().filter(|c| !c.is_ascii_digit()).collect(),
+    });
+    words.collect::<Vec<String>>().join(" ")
 }
