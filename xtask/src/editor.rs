@@ -36,12 +36,12 @@ pub fn run(args: &[String]) -> Result<()> {
     for path in paths {
         let groups = if path.is_dir() { wheels_in(&path)? } else { vec![path.clone()] };
         if groups.is_empty() {
-            totals.add(&path, check_directory(&path, &path, judges)?);
+            totals.add(&path, &check_directory(&path, &path, judges)?);
         }
         for wheel in groups {
             let folder = tempfile::tempdir()?;
             shell::run(Command::new("bsdtar").arg("-xf").arg(&wheel).arg("-C").arg(folder.path()))?;
-            totals.add(&wheel, check_directory(folder.path(), folder.path(), judges)?);
+            totals.add(&wheel, &check_directory(folder.path(), folder.path(), judges)?);
         }
     }
     println!("\n{totals}");
@@ -78,7 +78,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, path: &Path, outcome: Outcome) {
+    fn add(&mut self, path: &Path, outcome: &Outcome) {
         let name = shell::file_name(path);
         println!(
             "{name}: {} edited, {} refused, growth {}, {} load",

@@ -39,7 +39,7 @@ binary.write(target)
 "#;
 
 /// Numbers that depend on values: the smoke test of a numeric stack.
-const SMOKE: &str = r#"
+const SMOKE: &str = r"
 import numpy as np, scipy.linalg, scipy.optimize, scipy.sparse.linalg, scipy.fft, scipy.special, scipy.interpolate
 a = np.random.default_rng(7).normal(size=(40, 40)); a = a @ a.T + 40 * np.eye(40)
 x = np.linalg.solve(a, np.ones(40)); assert np.allclose(a @ x, 1)
@@ -48,7 +48,7 @@ w = scipy.sparse.linalg.eigsh(scipy.sparse.csr_matrix(a), k=3)[0]; assert np.all
 r = scipy.optimize.minimize(lambda v: ((v - 3) ** 2).sum(), np.zeros(4)); assert np.allclose(r.x, 3, atol=1e-4)
 assert np.allclose(scipy.fft.ifft(scipy.fft.fft(a[0])).real, a[0]) and abs(scipy.special.gamma(5) - 24) < 1e-9
 assert abs(scipy.interpolate.CubicSpline([0, 1, 2, 3], [0, 1, 8, 27])(1.5) - 3.375) < 1e-9
-"#;
+";
 
 struct Row {
     tool: &'static str,
