@@ -42,7 +42,11 @@ const TASKS: &[(&str, &str, Task)] = &[
         "two C++ runtimes in one process, predicted and real [--quick] [--write] [VARIANT..]",
         matrix::run,
     ),
-    ("repairs", "repair wheels built from source, beside auditwheel, and use them [DISTRIBUTION..]", repairs::run),
+    (
+        "repairs",
+        "repair wheels built from source, beside auditwheel, and use them [DISTRIBUTION..]",
+        repairs::run,
+    ),
     ("editor", "edit every ELF file of wheels or directories, and judge it [--tools] [PATH..]", editor::run),
     ("fuzz", "fuzz each reader for so many seconds (60)", fuzz::run),
     ("docs", "write docs/rules.md, docs/cli.md and docs/schema anew", docs::run),

@@ -14,7 +14,8 @@
 //!
 //! ## How to mend it
 //! Build in an image whose libraries are as old as the tag: the compilers of the manylinux images link C++ code that is
-//! newer than the system's libstdc++ statically. Or give the wheel the tag that it honours.
+//! newer than the system's libstdc++ statically, as `abiaudit toolchain create` makes any GCC do. `abiaudit repair` takes
+//! older versions of glibc's symbols in the finished file, where there are any. Or give the wheel the tag that it honours.
 //!
 //! ## References
 //! PEP 600; glibc elf/dl-version.c; auditwheel #36, #354 (which symbol is it?).
@@ -41,7 +42,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             blockers.sort_by(|a, b| newest_first(a, b));
             let message = message(&claim.tag, &blockers);
             sink.member(audit.member_name(object), message)
-                .help(help(&blockers))
+                .help(help(&claim.tag, &blockers))
                 .evidence(blockers.into_iter().map(evidence));
         }
     }
@@ -83,14 +84,29 @@ fn message(tag: &str, blockers: &[&SymbolBlocker]) -> String {
     }
 }
 
-fn help(blockers: &[&SymbolBlocker]) -> &'static str {
+fn help(tag: &str, blockers: &[&SymbolBlocker]) -> String {
     let cxx = |b: &&SymbolBlocker| node(b).starts_with("GLIBCXX_") || node(b).starts_with("CXXABI_");
     if blockers.iter().any(cxx) {
-        "build in an image as old as the tag, whose compiler links newer C++ code statically, or give the wheel the tag \
-         that it honours"
+        let how = if has_toolchain(tag) {
+            format!("build with the split toolchain (abiaudit toolchain create --target {tag}), or ")
+        } else {
+            "build ".to_owned()
+        };
+        how + "in an image as old as the tag, whose compiler links newer C++ code statically, or give the wheel the tag \
+               that it honours"
     } else {
-        "build in an image as old as the tag, or give the wheel the tag that it honours"
+        "build in an image as old as the tag, take older versions of the symbols where there are any (abiaudit repair), \
+         or give the wheel the tag that it honours"
+            .to_owned()
     }
+}
+
+/// `abiaudit toolchain create` makes toolchains for these (`abiaudit-toolchain`), short of manylinux_2_17, which has no
+/// `std::string` of today's compilers.
+fn has_toolchain(tag: &str) -> bool {
+    ["manylinux_2_24_", "manylinux_2_28_", "manylinux_2_31_", "manylinux_2_34_"]
+        .iter()
+        .any(|policy| tag.strip_prefix(policy).is_some_and(|arch| matches!(arch, "x86_64" | "aarch64")))
 }
 
 fn evidence(blocker: &SymbolBlocker) -> Evidence {

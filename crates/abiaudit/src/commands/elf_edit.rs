@@ -21,7 +21,7 @@ pub fn run(args: &ElfEditArgs) -> anyhow::Result<u8> {
     let context = || format!("{} was not edited", args.file.display());
     let done = match target(args) {
         Some(target) => edit_file(&args.file, target, &plan, &options).with_context(context)?,
-        None => rehearse(&args.file, &plan, &options).with_context(context)?,
+        None => rehearse(&args.file, &plan, options).with_context(context)?,
     };
     let mut out = io::stdout().lock();
     match args.format {
@@ -40,10 +40,10 @@ fn target(args: &ElfEditArgs) -> Option<&Path> {
 }
 
 /// All but writing.
-fn rehearse(file: &Path, plan: &EditPlan, options: &Options) -> anyhow::Result<EditedFile> {
+fn rehearse(file: &Path, plan: &EditPlan, options: Options) -> anyhow::Result<EditedFile> {
     let bytes = fs::read(file)?;
     ElfImage::parse(&bytes)?;
-    let edited = edit(&bytes, plan, options)?;
+    let edited = edit(&bytes, plan, &options)?;
     Ok(EditedFile { layout: edited.layout, stripped: edited.stripped })
 }
 
