@@ -480,7 +480,7 @@ pub enum PlanFormat {
 /// What a repair may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mend {
-    /// Graft, and all mends of objects that can be proved to work: libstdcxx, glibc, rpath, heal
+    /// Graft, and the mends of objects that can be proved to work: libstdcxx, glibc, rpath
     Auto,
     /// Graft external libraries, and correct the tags
     Graft,

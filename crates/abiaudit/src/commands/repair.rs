@@ -143,7 +143,7 @@ fn mends(mend: Mend) -> &'static [abiaudit_repair::Mend] {
     use abiaudit_repair::Mend::{EmptySegments, ExecutableStack, Glibc, Libstdcxx, LibstdcxxBy, SearchPath};
     use abiaudit_repair::Method;
     match mend {
-        Mend::Auto => &[Libstdcxx, Glibc, SearchPath, EmptySegments],
+        Mend::Auto => &[Libstdcxx, Glibc, SearchPath],
         Mend::Graft | Mend::Retag => &[],
         Mend::Libstdcxx => &[Libstdcxx],
         Mend::Share => &[LibstdcxxBy(Method::Share)],
