@@ -467,17 +467,17 @@ fn pytorch_38624_a_wheel_retagged_by_hand() {
 #[test]
 fn the_page_and_the_functions_are_in_step() {
     let page = include_str!("../../../docs/cases.md");
-    let listed: BTreeSet<&str> = page
-        .split('`')
-        .filter(|t| t.contains('_') && t.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
-        .collect();
-    let source = include_str!("cases.rs");
-    let defined: BTreeSet<&str> = source
-        .lines()
-        .zip(source.lines().skip(1))
-        .filter(|(attribute, _)| *attribute == "#[test]")
-        .filter_map(|(_, line)| line.strip_prefix("fn ")?.split('(').next())
-        .filter(|name| !name.starts_with("the_page"))
-        .collect();
+    let is_name = |t: &&str| {
+        t.contains('_') && t.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let listed: BTreeSet<&str> = page.split('`').filter(is_name).collect();
+    let sources = [include_str!("cases.rs"), include_str!("../../abiaudit-edit/tests/cases.rs")];
+    let functions = |source: &'static str| {
+        let lines = source.lines().zip(source.lines().skip(1));
+        let tests = lines.filter(|(attribute, _)| *attribute == "#[test]");
+        tests.filter_map(|(_, line)| line.strip_prefix("fn ")?.split('(').next())
+    };
+    let defined: BTreeSet<&str> =
+        sources.into_iter().flat_map(functions).filter(|name| !name.starts_with("the_page")).collect();
     assert_eq!(listed, defined);
 }
