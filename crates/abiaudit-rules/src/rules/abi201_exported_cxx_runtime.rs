@@ -19,7 +19,8 @@
 //!
 //! ## How to mend it
 //! Link libstdc++ dynamically. Where it must be static, hide it: `-Wl,--exclude-libs,ALL`, or a version script
-//! `{ global: PyInit_*; local: *; };`.
+//! `{ global: PyInit_*; local: *; };`. Where it cannot be linked again, `abiaudit repair --mend libstdcxx` shares or hides the
+//! copy in the finished file, if that can be proved to work.
 //!
 //! ## References
 //! glibc, elf/dl-lookup.c (`do_lookup_unique`); gABI, symbol binding, and GNU's `STB_GNU_UNIQUE`; duckdb #7921, #7909;
@@ -35,8 +36,8 @@ use crate::runtimes;
 super::rule!("ABI201", "exported-cxx-runtime", Error, "abi201_exported_cxx_runtime.rs");
 
 /// What hides a runtime that was linked in.
-pub(super) const HIDE: &str =
-    "link libstdc++ dynamically, or hide it: -Wl,--exclude-libs,ALL or a version script with `local: *`";
+pub(super) const HIDE: &str = "link libstdc++ dynamically, or hide it: -Wl,--exclude-libs,ALL or a version script with `local: *`; in the finished \
+     file: abiaudit repair --mend libstdcxx";
 
 fn check(audit: &Audit<'_>, sink: &mut Sink) {
     for (_, entry) in runtimes::shared(audit) {

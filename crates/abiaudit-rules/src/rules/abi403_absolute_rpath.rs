@@ -39,7 +39,7 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
         let harmless = absolute.iter().all(|path| is_system(path));
         sink.member(&entry.member.name, format!("searches {}", absolute.join(", ")))
             .severity(if harmless { Severity::Info } else { Severity::Warning })
-            .help("link with $ORIGIN instead, or remove the entry")
+            .help("link with $ORIGIN instead, or remove the entry; in the finished file: abiaudit repair --mend rpath")
             .evidence(absolute.into_iter().map(Evidence::note));
     }
 }

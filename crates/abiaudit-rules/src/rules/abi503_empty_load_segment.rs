@@ -39,7 +39,10 @@ fn check(audit: &Audit<'_>, sink: &mut Sink) {
             }
         };
         sink.member(&entry.member.name, message)
-            .help("strip before editing the file; edit it once, with an editor that drops emptied segments")
+            .help(
+                "strip before editing the file; edit it once, with an editor that drops emptied segments; abiaudit repair \
+                 --mend heal drops them",
+            )
             .evidence(empty.into_iter().map(|load| {
                 Evidence::note(format!(
                     "segment at address {:#x}, {} bytes at offset {:#x}",
