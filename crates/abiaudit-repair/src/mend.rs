@@ -122,7 +122,7 @@ impl Planner<'_> {
         let mut bytes = None;
         if !self.methods().is_empty() && breaks_libstdcxx(entry) {
             let read = self.read(&entry.member.name)?;
-            self.cure(entry, &read, &mut draft)?;
+            self.cure(index, entry, &read, &mut draft)?;
             bytes = Some(read);
         }
         if draft.edits.is_empty() {
@@ -159,9 +159,15 @@ impl Planner<'_> {
         content_of(self.archive, self.archive.member(member).ok_or_else(unreadable)?)
     }
 
-    fn cure(&self, entry: &AuditObject<'_>, bytes: &[u8], draft: &mut Draft) -> Result<(), RepairError> {
+    fn cure(
+        &self,
+        index: usize,
+        entry: &AuditObject<'_>,
+        bytes: &[u8],
+        draft: &mut Draft,
+    ) -> Result<(), RepairError> {
         let Some(target) = &self.target else { return Ok(()) };
-        let wanted = self.wanted_of(&entry.member.name);
+        let wanted = self.wanted_of(index);
         let patient =
             Patient { bytes, object: entry.object, carries: &entry.carries, target, wanted: &wanted };
         let cure = cure(&patient, &self.methods()).map_err(|refusals| RepairError::Incurable {
@@ -176,29 +182,19 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// What the other members ask for, with who asks.
-    fn wanted_of(&self, member: &str) -> BTreeMap<String, String> {
+    /// What members that load this one ask for, with who asks. Every C++ module asks for libstdc++'s symbols; what matters
+    /// is whether it may mean this copy.
+    fn wanted_of(&self, index: usize) -> BTreeMap<String, String> {
+        let loads =
+            |by: usize| by != index && self.audit.resolution.closure(by).any(|object| object == index);
         let mut wanted = BTreeMap::new();
-        for (_, other) in self.audit.loadable().filter(|(_, other)| other.member.name != member) {
+        for (_, other) in self.audit.loadable().filter(|(by, _)| loads(*by)) {
             for symbol in other.object.symbols.undefined() {
                 let name = other.object.symbols.name_text(symbol);
                 wanted.entry(name).or_insert_with(|| other.member.name.clone());
             }
         }
-        // What the copy is asked for by chance (every C++ module asks for libstdc++'s symbols) is wanted of it only where
-        // this member is what they need.
-        let needs_it = |by: &str| self.needs(by, member);
-        wanted.retain(|_, by| needs_it(by));
         wanted
-    }
-
-    /// One member loads another.
-    fn needs(&self, by: &str, member: &str) -> bool {
-        let index = |name: &str| self.audit.objects.iter().position(|entry| entry.member.name == name);
-        match (index(by), index(member)) {
-            (Some(by), Some(member)) => self.audit.resolution.closure(by).any(|object| object == member),
-            _ => false,
-        }
     }
 }
 

@@ -168,6 +168,18 @@ fn a_static_libstdcxx_is_shared_or_hidden() {
     }
 }
 
+/// Of two members that ask for a symbol, only the second one loads the module: its wish counts.
+#[test]
+fn what_a_member_that_loads_the_copy_uses_is_not_hidden() {
+    let Some(wheel) = linked(&["-static-libstdc++", "-Wl,-Bsymbolic", "-Wl,-soname,m.so"]) else { return };
+    let stranger = module(&["libstdc++.so.6"]).undefined("_ZNSt6locale7classicEv");
+    let user = module(&["m.so"]).undefined("_ZNSt6locale7classicEv").runpath("$ORIGIN");
+    let wheel = wheel.elf("pkg/a.so", &stranger).elf("pkg/user.so", &user);
+    let bench = bench([Mend::LibstdcxxBy(Method::Hide)]);
+    let Err(RepairError::Incurable { reasons, .. }) = bench.repair(&wheel) else { panic!("a refusal") };
+    assert!(reasons[0].1.starts_with("pkg/user.so uses _ZNSt6locale7classicEv"), "{reasons:?}");
+}
+
 #[test]
 fn what_cannot_be_proved_is_refused_with_the_reason_of_each_method() {
     let Some(wheel) = linked(&["-static-libstdc++", "-static-libgcc", "-Wl,-Bsymbolic"]) else { return };
