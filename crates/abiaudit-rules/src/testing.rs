@@ -26,6 +26,18 @@ pub(crate) fn wheel_for(platform: &str, module: &ElfWriter) -> TestWheel {
     TestWheel::new("p", "1", &format!("cp312-cp312-{platform}")).elf("p/m.so", module)
 }
 
+/// An extension module that needs these libraries, which lie beside it, and calls these functions.
+pub(crate) fn calling(needed: &[&str], calls: &[&str]) -> ElfWriter {
+    let module = ElfWriter::new(Arch::X86_64).define("PyInit_m").runpath("$ORIGIN");
+    let module = needed.iter().fold(module, ElfWriter::needed);
+    calls.iter().fold(module, ElfWriter::undefined)
+}
+
+/// A wheel of this name with that module, for processes of several wheels.
+pub(crate) fn wheel_named(name: &str, module: &ElfWriter) -> TestWheel {
+    TestWheel::new(name, "1", "cp312-cp312-manylinux_2_28_x86_64").elf(&format!("{name}/m.so"), module)
+}
+
 /// The findings of one rule (or of all whose id begins so) on a wheel.
 pub(crate) fn findings(rule: &str, wheel: &TestWheel) -> Vec<Finding> {
     findings_with(rule, wheel, |_| {})

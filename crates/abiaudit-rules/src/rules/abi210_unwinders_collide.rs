@@ -74,31 +74,19 @@ fn private(meeting: &Meeting, sink: &mut Sink) {
 
 #[cfg(test)]
 mod tests {
-    use abiaudit_testing::{Arch, ElfWriter, TestWheel};
+    use abiaudit_testing::{Arch, ElfWriter};
 
     use crate::finding::Severity;
-    use crate::testing::findings_together;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_28_x86_64";
-
-    fn module(needed: &[&str], calls: &[&str]) -> ElfWriter {
-        let module = ElfWriter::new(Arch::X86_64).define("PyInit_m").runpath("$ORIGIN");
-        let module = needed.iter().fold(module, ElfWriter::needed);
-        calls.iter().fold(module, ElfWriter::undefined)
-    }
-
-    fn wheel(name: &str, module: &ElfWriter) -> TestWheel {
-        TestWheel::new(name, "1", TAGS).elf(&format!("{name}/m.so"), module)
-    }
+    use crate::testing::{calling, findings_together, wheel_named};
 
     #[test]
     fn what_pulls_libgcc_s_in_has_another_unwinder_first() {
         let llvm = ["_Unwind_SetGR", "_Unwind_SetIP", "_Unwind_Resume"];
         let llvm = llvm.iter().fold(ElfWriter::new(Arch::X86_64).soname("libunwind.so.1"), ElfWriter::define);
         let with = |needed: &[&str]| {
-            wheel("llvm", &module(needed, &["_Unwind_Resume"])).elf("llvm/libunwind.so.1", &llvm)
+            wheel_named("llvm", &calling(needed, &["_Unwind_Resume"])).elf("llvm/libunwind.so.1", &llvm)
         };
-        let user = wheel("user", &module(&["libstdc++.so.6", "libgcc_s.so.1"], &["__cxa_throw"]));
+        let user = wheel_named("user", &calling(&["libstdc++.so.6", "libgcc_s.so.1"], &["__cxa_throw"]));
         let found =
             findings_together("ABI210", &[with(&["libunwind.so.1", "libgcc_s.so.1"]), user.clone()], false);
         let [(0, finding)] = &found[..] else { panic!("{found:?}") };

@@ -111,19 +111,7 @@ mod tests {
     use abiaudit_testing::{Arch, ElfWriter, TestWheel};
 
     use crate::finding::Severity;
-    use crate::testing::findings_together;
-
-    const TAGS: &str = "cp312-cp312-manylinux_2_28_x86_64";
-
-    fn module(needed: &[&str], calls: &[&str]) -> ElfWriter {
-        let module = ElfWriter::new(Arch::X86_64).define("PyInit_m").runpath("$ORIGIN");
-        let module = needed.iter().fold(module, ElfWriter::needed);
-        calls.iter().fold(module, ElfWriter::undefined)
-    }
-
-    fn wheel(name: &str, module: &ElfWriter) -> TestWheel {
-        TestWheel::new(name, "1", TAGS).elf(&format!("{name}/m.so"), module)
-    }
+    use crate::testing::{calling, findings_together, wheel_named};
 
     fn runtime(soname: &str) -> ElfWriter {
         let kmpc = (0..50).map(|n| format!("__kmpc_f{n}")).filter(|_| !soname.starts_with("libgomp"));
@@ -133,7 +121,7 @@ mod tests {
     }
 
     fn with(name: &str, soname: &str, call: &str) -> TestWheel {
-        wheel(name, &module(&[soname], &[call])).elf(&format!("{name}/{soname}"), &runtime(soname))
+        wheel_named(name, &calling(&[soname], &[call])).elf(&format!("{name}/{soname}"), &runtime(soname))
     }
 
     fn severities(wheels: &[TestWheel], global: bool) -> Vec<Severity> {
@@ -161,7 +149,7 @@ mod tests {
         assert_eq!(severities(&different, false), [Severity::Warning]);
         let same = [gomp("a", "libgomp-e985bcbb.so.1"), gomp("b", "libgomp-e985bcbb.so.1")];
         assert!(severities(&same, false).is_empty());
-        let system = wheel("a", &module(&["libgomp.so.1"], &["GOMP_parallel"]));
+        let system = wheel_named("a", &calling(&["libgomp.so.1"], &["GOMP_parallel"]));
         assert_eq!(severities(&[system, gomp("b", "libgomp-e985bcbb.so.1")], false), [Severity::Info]);
         let intel = with("b", "libiomp5.so", "__kmpc_fork_call");
         assert_eq!(severities(&[gomp("a", "libgomp-e985bcbb.so.1"), intel], false), [Severity::Info]);
